@@ -32,7 +32,7 @@ class UsageError(LockstepError):
     exit_code = ExitCode.USAGE
 
 
-class EnvironmentError_(LockstepError):
+class EnvironmentError_(LockstepError):  # noqa: N801 - the builtin has the name
     """This machine lacks something (Java, disk space, a port); the message names the fix."""
 
 

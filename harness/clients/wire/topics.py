@@ -1,0 +1,43 @@
+"""Creating topics by asking one broker directly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32, i32Timedelta
+
+from harness.clients.wire.connection import Connection
+from harness.errors import ClusterError
+from harness.network.links import Address
+
+TIMEOUT_MS = 10_000
+
+
+def create_topic(
+    address: Address,
+    name: str,
+    *,
+    partitions: int,
+    replication: int,
+    config: Mapping[str, str],
+    timeout_s: float = 15.0,
+) -> None:
+    """Create one topic; any error of the cluster is a `ClusterError` with its name."""
+    topic = CreatableTopic(
+        name=TopicName(name),
+        num_partitions=i32(partitions),
+        replication_factor=i16(replication),
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items()),
+    )
+    request = CreateTopicsRequest(topics=(topic,), timeout=i32Timedelta.parse(TIMEOUT_MS), validate_only=False)
+    with Connection(address, timeout_s) as connection:
+        response = connection.ask(request)
+    assert isinstance(response, CreateTopicsResponse)
+    for result in response.topics:
+        if result.error_code is not ErrorCode.none:
+            raise ClusterError(f"topic {name} was not created: {result.error_code.name} ({result.error_message})")

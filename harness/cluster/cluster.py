@@ -1,0 +1,207 @@
+"""A running cluster: its nodes, its links, and what it says about itself. Backends say how nodes run."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from harness.clients.wire.metadata import ClusterView, PartitionView, ask_metadata
+from harness.clients.wire.topics import create_topic
+from harness.cluster.node import Node, NodeState
+from harness.cluster.spec import ClusterSpec, Listener, NodeRole
+from harness.errors import ClusterError
+from harness.ledger import Ledger
+from harness.network.links import CLIENT_SIDES, Link, Links
+from harness.wait import WaitTimeout, wait_until
+
+READY_S = 90.0
+
+
+class Cluster(ABC):
+    """One cluster, from start to close. Closing kills what is left; nothing of it survives its context."""
+
+    backend: ClassVar[str]
+    links: Links
+
+    def __init__(self, spec: ClusterSpec, directory: Path, ledger: Ledger) -> None:
+        self.spec = spec
+        self.directory = directory
+        self.ledger = ledger
+        self.cluster_id = _random_cluster_id()
+        self.nodes: dict[str, Node] = {}
+
+    def start(self) -> None:
+        """Provision and start every node, and return when all brokers are registered, unfenced and serving."""
+        self._provision()
+        for node in self.nodes.values():
+            node.start()
+        self.wait_ready()
+
+    def wait_ready(self, timeout_s: float = READY_S) -> None:
+        """Wait until every broker itself answers that it sees every broker registered and unfenced."""
+        everyone = frozenset(self.spec.broker_ids)
+        seen: dict[int, frozenset[int]] = {}
+
+        def ready() -> bool:
+            self._require_running()
+            seen.update({id_: self._brokers_seen_by(id_) for id_ in everyone})
+            return all(view == everyone for view in seen.values())
+
+        try:
+            wait_until(ready, timeout_s=timeout_s, what="all brokers to serve", interval_s=0.1)
+        except WaitTimeout:
+            raise ClusterError(
+                f"the cluster was not ready after {timeout_s:g} s; brokers seen by each broker: "
+                f"{ {id_: sorted(view) for id_, view in seen.items()} }; logs are in {self.directory / 'nodes'}"
+            ) from None
+
+    def stop(self) -> None:
+        """Shut every node down in order: brokers first, since they say goodbye to the controllers."""
+        for role in (NodeRole.BROKER, NodeRole.CONTROLLER):
+            _for_each((node for node in self.nodes.values() if node.spec.role is role), _stop_gently)
+
+    def close(self) -> None:
+        """Kill what still runs and give back what the backend holds; safe at any moment, and twice."""
+        _for_each(self.nodes.values(), _kill_if_alive)
+        self._release()
+
+    def broker(self, broker_id: int) -> Node:
+        return self.nodes[f"{NodeRole.BROKER}-{broker_id}"]
+
+    def bootstrap(self, listener: Listener = Listener.CLIENT) -> str:
+        """Bootstrap servers for one client side, through its links."""
+        links = (
+            Link(source=CLIENT_SIDES[listener], destination=f"{NodeRole.BROKER}-{id_}", listener=listener)
+            for id_ in self.spec.broker_ids
+        )
+        return ",".join(str(self.links.address(link)) for link in links)
+
+    def ask(self, broker_id: int, topics: tuple[str, ...] | None = ()) -> ClusterView:
+        """What one broker believes; raises `OSError` when it does not answer."""
+        return ask_metadata(self.broker(broker_id).direct, topics)
+
+    def ask_all(self, topics: tuple[str, ...] | None = ()) -> dict[int, ClusterView]:
+        """What every broker that answers believes."""
+        views = {}
+        for id_ in self.spec.broker_ids:
+            if self.broker(id_).state() is NodeState.RUNNING:
+                try:
+                    views[id_] = self.ask(id_, topics)
+                except OSError:
+                    continue
+        return views
+
+    def leader(self, topic: str, partition: int) -> PartitionView:
+        """The newest view, by leader epoch, that any broker has of a partition with a leader."""
+
+        def newest() -> PartitionView | None:
+            views = (view.partition(topic, partition) for view in self.ask_all((topic,)).values())
+            led = [view for view in views if view is not None and view.leader >= 0]
+            return max(led, key=lambda view: view.leader_epoch, default=None)
+
+        view = wait_until(newest, timeout_s=30, what=f"{topic}-{partition} to have a leader")
+        assert view is not None
+        return view
+
+    def create_topic(self, name: str, *, partitions: int, replication: int, config: dict[str, str]) -> None:
+        """Create a topic and wait until every broker sees all its partitions led and fully in sync."""
+        first = next(iter(self.ask_all().values()), None)
+        if first is None:
+            raise ClusterError(f"no broker answers, so topic {name} cannot be created")
+        address = self.broker(first.controller).direct
+        create_topic(address, name, partitions=partitions, replication=replication, config=config)
+        self.wait_in_sync(name, partitions)
+
+    def wait_in_sync(self, topic: str, partitions: int, timeout_s: float = 60.0) -> None:
+        """Wait until every broker answers that every partition has a leader and its full ISR."""
+        last: dict[int, ClusterView] = {}
+
+        def in_sync() -> bool:
+            last.clear()
+            last.update(self.ask_all((topic,)))
+            return len(last) == self.spec.brokers and all(
+                len(view.partitions) == partitions
+                and all(p.leader >= 0 and set(p.isr) == set(p.replicas) for p in view.partitions)
+                for view in last.values()
+            )
+
+        try:
+            wait_until(in_sync, timeout_s=timeout_s, what=f"{topic} to be fully in sync", interval_s=0.1)
+        except WaitTimeout:
+            seen = {id_: {p.partition: (p.leader, p.isr) for p in view.partitions} for id_, view in last.items()}
+            raise ClusterError(
+                f"{topic} was not fully in sync after {timeout_s:g} s; (leader, ISR) as each broker sees them: {seen}"
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def _provision(self) -> None:
+        """Fill `nodes` and open `links`; start nothing."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Give back proxies, networks and whatever else is not a node; safe twice."""
+
+    def _brokers_seen_by(self, broker_id: int) -> frozenset[int]:
+        try:
+            return self.ask(broker_id).brokers
+        except OSError:
+            return frozenset()
+
+    def _require_running(self) -> None:
+        for node in self.nodes.values():
+            if node.state() is NodeState.STOPPED:
+                raise ClusterError(
+                    f"{node.name} exited while starting; its log is in {node.directory}{_last_words(node)}"
+                )
+
+
+def _last_words(node: Node) -> str:
+    """The last line of a node's output that tells something, for an error message."""
+    output = node.directory / "stdout.log"
+    lines = output.read_text(errors="replace").split("\n") if output.exists() else []
+    told = [line.strip() for line in lines if "Exception" in line or "rror" in line]
+    return f": {told[-1]}" if told else ""
+
+
+def _stop_gently(node: Node) -> None:
+    if node.state() is NodeState.PAUSED:
+        node.resume()
+    if node.state() is NodeState.RUNNING:
+        try:
+            node.stop()
+        except WaitTimeout:
+            node.kill()
+
+
+def _kill_if_alive(node: Node) -> None:
+    if node.state() is not NodeState.STOPPED:
+        node.kill()
+
+
+def _for_each(nodes: Iterable[Node], action: Callable[[Node], None]) -> None:
+    """Do it to all at once: a graceful stop of three brokers takes as long as that of one."""
+    todo = list(nodes)
+    if todo:
+        with ThreadPoolExecutor(len(todo)) as pool:
+            list(pool.map(action, todo))
+
+
+def _random_cluster_id() -> str:
+    """Kafka's id format: 16 random bytes, URL-safe base64 without padding, not starting with a dash."""
+    while (encoded := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return encoded

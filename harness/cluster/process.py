@@ -1,0 +1,154 @@
+"""The `process` backend: every node a JVM on loopback, every link through one Toxiproxy server."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from harness.cluster.cluster import Cluster
+from harness.cluster.config import NodeAddresses, properties, render
+from harness.cluster.distribution import Distribution
+from harness.cluster.node import NodeState
+from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeRole, NodeSpec
+from harness.ledger import Ledger
+from harness.network.links import CLIENT_SIDES, Address, Link, Links, Route, links_of
+from harness.network.loopback import Subnet, free_subnet
+from harness.network.server_binary import toxiproxy_server
+from harness.network.toxiproxy import ProxyServer
+from harness.os_process import OsProcess
+from harness.wait import wait_until
+
+STOP_S = 30.0
+
+
+class ProcessNode:
+    """One JVM."""
+
+    def __init__(self, *, spec: NodeSpec, directory: Path, direct: Address, argv: list[str], ledger: Ledger) -> None:
+        self.spec = spec
+        self.directory = directory
+        self.direct = direct
+        self.incarnation = 0
+        self._argv = argv
+        self._ledger = ledger
+        self._process: OsProcess | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def identity(self) -> str:
+        return self._process.identity if self._process else "never started"
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.exit_code() if self._process else None
+
+    def state(self) -> NodeState:
+        if self._process is None or not self._process.alive():
+            return NodeState.STOPPED
+        return NodeState.PAUSED if self._process.paused() else NodeState.RUNNING
+
+    def start(self) -> None:
+        self.incarnation += 1
+        log = self.directory / "stdout.log"
+        self._process = OsProcess.launch(self._ledger, name=self.name, argv=self._argv, log=log)
+
+    def stop(self) -> None:
+        self._running().terminate(STOP_S)
+
+    def kill(self) -> None:
+        self._running().kill()
+
+    def pause(self) -> None:
+        self._running().pause()
+
+    def resume(self) -> None:
+        self._running().resume()
+
+    def _running(self) -> OsProcess:
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process
+
+
+class ProcessCluster(Cluster):
+    """A cluster of plain processes: no root, no Docker."""
+
+    backend = "process"
+
+    def __init__(self, spec: ClusterSpec, directory: Path, ledger: Ledger, distribution: Distribution) -> None:
+        super().__init__(spec, directory, ledger)
+        self._distribution = distribution
+        self._proxies: OsProcess | None = None
+
+    def _provision(self) -> None:
+        binary = toxiproxy_server()
+        with free_subnet(self.spec) as subnet:
+            server = self._start_proxies(binary, subnet)
+        self.links = Links(
+            Route(
+                link=link,
+                server=server,
+                listen=subnet.egress(link),
+                upstream=subnet.bind(_named(self.spec, link.destination), link.listener),
+            )
+            for link in links_of(self.spec)
+        )
+        self.links.open()
+        for node in self.spec.nodes:
+            self.nodes[node.name] = self._node(node, subnet)
+
+    def _start_proxies(self, binary: Path, subnet: Subnet) -> ProxyServer:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        argv = [str(binary), "-host", subnet.api.host, "-port", str(subnet.api.port), "-proxy-metrics"]
+        log = self.directory / "toxiproxy.log"
+        process = OsProcess.launch(self.ledger, name="toxiproxy", argv=argv, log=log, env={"LOG_LEVEL": "warn"})
+        self._proxies = process
+        server = ProxyServer(subnet.api.host, subnet.api.port)
+        wait_until(lambda: process.alive() and server.answers(), timeout_s=20, what=f"{server} to answer (log: {log})")
+        return server
+
+    def _node(self, node: NodeSpec, subnet: Subnet) -> ProcessNode:
+        directory = self.directory / "nodes" / node.name
+        data = directory / "data"
+        data.mkdir(parents=True)
+        self._distribution.format(data, cluster_id=self.cluster_id, node_id=node.id)
+        configuration = directory / "server.properties"
+        configuration.write_text(render(properties(self.spec, node, _addresses(self.spec, node, subnet), str(data))))
+        hosts = directory / "hosts"
+        names = {"localhost": "127.0.0.1", socket.gethostname(): "127.0.0.1"} | subnet.hosts(node)
+        hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()))
+        argv = self._distribution.command(
+            "kafka.Kafka",
+            str(configuration),
+            system_properties={"jdk.net.hosts.file": str(hosts)},
+            log_directory=directory,
+        )
+        own = Listener.CLIENT if node.role is NodeRole.BROKER else Listener.CONTROLLER
+        return ProcessNode(spec=node, directory=directory, direct=subnet.bind(node, own), argv=argv, ledger=self.ledger)
+
+    def _release(self) -> None:
+        if self._proxies is not None:
+            self._proxies.kill()
+            self._proxies = None
+
+
+def _addresses(spec: ClusterSpec, node: NodeSpec, subnet: Subnet) -> NodeAddresses:
+    bind = {listener: subnet.bind(node, listener) for listener in node.listeners}
+    advertised = {
+        listener: subnet.egress(Link(source=CLIENT_SIDES[listener], destination=node.name, listener=listener))
+        if listener in CLIENT_LISTENERS
+        else Address(host=node.name, port=bind[listener].port)
+        for listener in node.listeners
+    }
+    voters = {
+        peer.id: Address(host=peer.name, port=subnet.bind(peer, Listener.CONTROLLER).port)
+        for peer in spec.nodes
+        if Listener.CONTROLLER in peer.listeners
+    }
+    return NodeAddresses(bind=bind, advertised=advertised, voters=voters)
+
+
+def _named(spec: ClusterSpec, name: str) -> NodeSpec:
+    return next(node for node in spec.nodes if node.name == name)
