@@ -1,0 +1,134 @@
+"""Recording a history while it happens: append-only, thread-safe, and on disk before anything is judged.
+
+Every batch reaches the kernel in one write before `write` returns, so a harness killed with SIGKILL loses nothing
+that it had recorded. The rule that makes the history sound is the caller's: record invocations *before* sending
+anything, the operation before its records.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from harness.errors import HistoryError
+from harness.history.disk import explained, replace_file
+from harness.history.lines import LINES, Line, ProcessLine
+from harness.history.schema import DIRECTORY, HISTORY_VERSION, META, History, Role
+
+_FIRST_ID = 1
+
+
+class Recorder:
+    """The one writer of `<run directory>/history/`; all methods may be called from any thread."""
+
+    def __init__(self, run_directory: Path, run: str) -> None:
+        self.run = run
+        directory = run_directory / DIRECTORY
+        if (directory / META).exists():
+            raise HistoryError(f"{directory} already holds a history: give the new run a directory of its own")
+        with explained(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        replace_file(directory / META, msgspec.json.encode(History(version=HISTORY_VERSION, run=run)))
+        self._files = {table: _AppendOnly(directory / f"{table}.jsonl") for table in LINES}
+        self._encoder = msgspec.json.Encoder()
+        self._ids = threading.Lock()
+        self._next_process = _FIRST_ID
+        self._next_op = _FIRST_ID
+
+    def next_process(self) -> int:
+        with self._ids:
+            process = self._next_process
+            self._next_process += 1
+            return process
+
+    def next_op(self) -> int:
+        return self.reserve_ops(1)[0]
+
+    def reserve_ops(self, count: int) -> range:
+        """`count` fresh operation ids at once: one lock for a batch of sends."""
+        with self._ids:
+            first = self._next_op
+            self._next_op += count
+            return range(first, first + count)
+
+    def process(
+        self,
+        *,
+        process: int,
+        role: Role,
+        client: str | None = None,
+        version: str | None = None,
+        acks: int | None = None,
+        idempotent: bool | None = None,
+        retries: int | None = None,
+        in_flight: int | None = None,
+        isolation: str | None = None,
+        group_protocol: str | None = None,
+        commit_mode: str | None = None,
+    ) -> None:
+        """Introduce a process, before its first operation; `acks` and `idempotent` decide what it was promised."""
+        line = ProcessLine(
+            process=process,
+            role=role,
+            client=client,
+            version=version,
+            acks=acks,
+            idempotent=idempotent,
+            retries=retries,
+            in_flight=in_flight,
+            isolation=isolation,
+            group_protocol=group_protocol,
+            commit_mode=commit_mode,
+        )
+        self.write("processes", [line])
+
+    def write(self, table: str, rows: Sequence[Line]) -> None:
+        """Append a batch of lines to one table, all of them or none."""
+        if rows:
+            self._files[table].append(self._encoder.encode_lines(rows))
+
+    def close(self) -> None:
+        """Close the files; the history stays unsealed until `seal`."""
+        for file in self._files.values():
+            file.close()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _AppendOnly:
+    """A file that only ever holds whole batches, whatever the disk says."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._size = 0
+        with explained(path):
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def append(self, data: bytes) -> None:
+        with self._lock, explained(self._path):
+            rest = memoryview(data)
+            try:
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                os.ftruncate(self._descriptor, self._size)  # a full disk must not leave half a line in the middle
+                raise
+            self._size += len(data)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
