@@ -1,0 +1,16 @@
+"""A judged run directory, as people and CI systems read it: `report.html`, `junit.xml`, `summary.md`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reports.junit import write_junit
+from reports.page import render
+from reports.summary import write_summary
+
+__all__ = ["render", "write_all", "write_junit", "write_summary"]
+
+
+def write_all(run_dir: Path) -> tuple[Path, Path, Path]:
+    """Write `report.html`, `junit.xml` and `summary.md` of a judged run; returns their paths in that order."""
+    return render(run_dir), write_junit(run_dir), write_summary(run_dir)

@@ -1,0 +1,81 @@
+"""`junit.xml`: one test case per guarantee, for CI systems that draw their own tables.
+
+A broken promise is a failure. An undecided one is an error, not a skip: CI shows skips as green, and what could not be
+judged has not passed. What never applied is a skip.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from reports import story
+from reports.content import Anomaly, Guarantee, Outcome, Status
+from reports.files import replace
+from reports.run import Run, load
+
+EVIDENCE_LIMIT = 5
+
+
+def write_junit(run_dir: Path) -> Path:
+    """Write `junit.xml` of a judged run and return its path."""
+    return replace(run_dir.resolve() / "junit.xml", junit(load(run_dir)))
+
+
+def junit(run: Run) -> str:
+    """The document, ready to be written."""
+    suite = ElementTree.Element("testsuite", name=f"lockstep.{run.scenario}", time=f"{run.duration_s or 0:.3f}")
+    if run.info.clock:
+        suite.set("timestamp", run.info.clock.utc.removesuffix("Z"))
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in (("run", run.name), ("seed", run.seed), ("replay", story.replay_command(run))):
+        if value is not None:
+            ElementTree.SubElement(properties, "property", name=name, value=str(value))
+    for guarantee in run.verdict.guarantees:
+        _case(suite, run, guarantee)
+    if not _explained(run):
+        case = ElementTree.SubElement(suite, "testcase", classname=f"lockstep.{run.scenario}", name="verdict", time="0")
+        tag = "failure" if run.verdict.verdict is Outcome.VIOLATION else "error"
+        _outcome(case, tag, story.headline(run), story.replay_command(run))
+    for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(name, str(sum(1 for _ in suite.iter(tag))))
+    totals = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped", "time")}
+    root = ElementTree.Element("testsuites", {"name": "lockstep", **totals})
+    root.append(suite)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _case(suite: ElementTree.Element, run: Run, guarantee: Guarantee) -> None:
+    case = ElementTree.SubElement(
+        suite, "testcase", classname=f"lockstep.{run.scenario}", name=guarantee.name, time="0"
+    )
+    evidence = run.anomalies_of(guarantee)
+    if guarantee.status is Status.VIOLATED:
+        _outcome(case, "failure", guarantee.reason, _evidence(run, evidence))
+    elif guarantee.status is Status.UNDECIDED:
+        _outcome(case, "error", guarantee.reason, _evidence(run, evidence))
+    elif guarantee.status is Status.NOT_APPLICABLE:
+        ElementTree.SubElement(case, "skipped", message=guarantee.reason)
+    elif guarantee.status is Status.PERMITTED:
+        said = f"permitted: {guarantee.reason}\n{_evidence(run, evidence)}"
+        ElementTree.SubElement(case, "system-out").text = said
+
+
+def _outcome(case: ElementTree.Element, tag: str, message: str, text: str) -> None:
+    ElementTree.SubElement(case, tag, message=message, type=tag).text = text
+
+
+def _evidence(run: Run, anomalies: list[Anomaly]) -> str:
+    lines: list[str] = []
+    for anomaly in anomalies[:EVIDENCE_LIMIT]:
+        lines += [f"{anomaly.name} {anomaly.place}".rstrip() + f": {anomaly.text}"]
+        lines += [f"  {story.operation_line(run, operation)}" for operation in anomaly.operations]
+        lines += [f"  fault active then: {story.active_fault(run, anomaly)}"]
+    return "\n".join([*lines, f"replay: {story.replay_command(run)}"])
+
+
+def _explained(run: Run) -> bool:
+    """Whether some case already fails for a verdict that is not a pass: CI must never be green by omission."""
+    telling = {Outcome.VIOLATION: Status.VIOLATED, Outcome.UNDECIDED: Status.UNDECIDED}.get(run.verdict.verdict)
+    return bool(run.verdict.guarantees) if telling is None else bool(run.with_status(telling))
