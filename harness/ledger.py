@@ -33,18 +33,26 @@ class LedgerBusy(LockstepError):
 
 @dataclass(kw_only=True)
 class Entry:
-    """One thing that was made or broken: the newest value of every field, and the phases it has been through."""
+    """One thing that was made or broken, and the phases it has been through."""
 
     number: int
     kind: str
-    phases: list[str]
-    fields: dict[str, Any]
+    lines: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     ledger: Ledger | None = field(default=None, repr=False, compare=False)
 
     @property
     def open(self) -> bool:
         """Whether something of it may still be there."""
-        return CLOSED.isdisjoint(self.phases)
+        return not any(phase in CLOSED for phase, _ in self.lines)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The newest value of every field."""
+        return {name: value for _, fields in self.lines for name, value in fields.items()}
+
+    def phase(self, wanted: str) -> dict[str, Any] | None:
+        """What was written in one phase, or None if it never came to that."""
+        return next((fields for phase, fields in self.lines if phase == wanted), None)
 
     def effect(self, **fields: Any) -> None:
         self._advance("effect", fields)
@@ -60,8 +68,7 @@ class Entry:
 
     def _advance(self, phase: str, fields: dict[str, Any]) -> None:
         assert self.ledger is not None, "an entry that was only read cannot be written"
-        self.phases.append(phase)
-        self.fields.update(fields)
+        self.lines.append((phase, fields))
         self.ledger.append(self.number, self.kind, phase, fields)
 
 
@@ -86,7 +93,7 @@ class Ledger:
         """Write down what is about to be made or broken, before it is."""
         with self._lock:
             number = len(self._entries) + 1
-            entry = Entry(number=number, kind=kind, phases=["intent"], fields=fields, ledger=self)
+            entry = Entry(number=number, kind=kind, lines=[("intent", fields)], ledger=self)
             self._entries[number] = entry
         self.append(number, kind, "intent", fields)
         return entry
@@ -121,7 +128,5 @@ def read_ledger(path: Path) -> list[Entry]:
         line: dict[str, Any] = msgspec.json.decode(raw)
         number, kind, phase = line.pop("entry"), line.pop("kind"), line.pop("phase")
         line.pop("time_ns")
-        entry = entries.setdefault(number, Entry(number=number, kind=kind, phases=[], fields={}))
-        entry.phases.append(phase)
-        entry.fields.update(line)
+        entries.setdefault(number, Entry(number=number, kind=kind)).lines.append((phase, line))
     return list(entries.values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +11,7 @@ from typing import ClassVar, Self
 
 from harness.clients.wire.metadata import ClusterView, PartitionView, ask_metadata
 from harness.clients.wire.topics import create_topic
+from harness.cluster.distribution import random_id
 from harness.cluster.node import Node, NodeState
 from harness.cluster.spec import ClusterSpec, Listener, NodeRole
 from harness.errors import ClusterError
@@ -33,7 +32,7 @@ class Cluster(ABC):
         self.spec = spec
         self.directory = directory
         self.ledger = ledger
-        self.cluster_id = _random_cluster_id()
+        self.cluster_id = random_id()
         self.nodes: dict[str, Node] = {}
 
     def start(self) -> None:
@@ -198,10 +197,3 @@ def _for_each(nodes: Iterable[Node], action: Callable[[Node], None]) -> None:
     if todo:
         with ThreadPoolExecutor(len(todo)) as pool:
             list(pool.map(action, todo))
-
-
-def _random_cluster_id() -> str:
-    """Kafka's id format: 16 random bytes, URL-safe base64 without padding, not starting with a dash."""
-    while (encoded := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return encoded

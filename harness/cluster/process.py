@@ -13,7 +13,6 @@ from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeRo
 from harness.ledger import Ledger
 from harness.network.links import CLIENT_SIDES, Address, Link, Links, Route, links_of
 from harness.network.loopback import Subnet, free_subnet
-from harness.network.server_binary import toxiproxy_server
 from harness.network.toxiproxy import ProxyServer
 from harness.os_process import OsProcess
 from harness.wait import wait_until
@@ -77,15 +76,17 @@ class ProcessCluster(Cluster):
 
     backend = "process"
 
-    def __init__(self, spec: ClusterSpec, directory: Path, ledger: Ledger, distribution: Distribution) -> None:
+    def __init__(
+        self, spec: ClusterSpec, directory: Path, ledger: Ledger, *, distribution: Distribution, toxiproxy: Path
+    ) -> None:
         super().__init__(spec, directory, ledger)
         self._distribution = distribution
+        self._toxiproxy = toxiproxy
         self._proxies: OsProcess | None = None
 
     def _provision(self) -> None:
-        binary = toxiproxy_server()
         with free_subnet(self.spec) as subnet:
-            server = self._start_proxies(binary, subnet)
+            server = self._start_proxies(subnet)
         self.links = Links(
             Route(
                 link=link,
@@ -99,9 +100,9 @@ class ProcessCluster(Cluster):
         for node in self.spec.nodes:
             self.nodes[node.name] = self._node(node, subnet)
 
-    def _start_proxies(self, binary: Path, subnet: Subnet) -> ProxyServer:
+    def _start_proxies(self, subnet: Subnet) -> ProxyServer:
         self.directory.mkdir(parents=True, exist_ok=True)
-        argv = [str(binary), "-host", subnet.api.host, "-port", str(subnet.api.port), "-proxy-metrics"]
+        argv = [str(self._toxiproxy), "-host", subnet.api.host, "-port", str(subnet.api.port), "-proxy-metrics"]
         log = self.directory / "toxiproxy.log"
         process = OsProcess.launch(self.ledger, name="toxiproxy", argv=argv, log=log, env={"LOG_LEVEL": "warn"})
         self._proxies = process
@@ -120,7 +121,6 @@ class ProcessCluster(Cluster):
         names = {"localhost": "127.0.0.1", socket.gethostname(): "127.0.0.1"} | subnet.hosts(node)
         hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()))
         argv = self._distribution.command(
-            "kafka.Kafka",
             str(configuration),
             system_properties={"jdk.net.hosts.file": str(hosts)},
             log_directory=directory,

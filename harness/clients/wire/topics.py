@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
@@ -14,7 +15,7 @@ from harness.clients.wire.connection import Connection
 from harness.errors import ClusterError
 from harness.network.links import Address
 
-TIMEOUT_MS = 10_000
+TIMEOUT = i32Timedelta.parse(timedelta(seconds=10))
 
 
 def create_topic(
@@ -34,7 +35,7 @@ def create_topic(
         assignments=(),
         configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items()),
     )
-    request = CreateTopicsRequest(topics=(topic,), timeout=i32Timedelta.parse(TIMEOUT_MS), validate_only=False)
+    request = CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
     with Connection(address, timeout_s) as connection:
         response = connection.ask(request)
     assert isinstance(response, CreateTopicsResponse)

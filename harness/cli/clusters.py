@@ -1,0 +1,88 @@
+"""Commands about clusters: keep one by hand, look at its logs, clean up after a crash."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import click
+
+from harness.cli.options import as_json, cluster_options, print_json, runs_dir, spec_from
+from harness.errors import UsageError
+
+
+@click.command()
+@click.option("--name", default="default", show_default=True, help="The cluster's name, for `down` and `logs`.")
+@cluster_options
+@as_json
+def up(name: str, kafka: str, mode: str, brokers: int, controllers: int, backend: str, as_json: bool) -> None:
+    """Start a cluster and leave it running, for work by hand."""
+    from harness.kept import keep
+    from harness.progress import Progress
+
+    spec = spec_from(kafka, mode, brokers, controllers)
+    kept = keep(name, spec, backend, Progress(quiet=as_json))
+    if as_json:
+        print_json(kept)
+    else:
+        click.echo(f"cluster {name} is up: bootstrap.servers={kept.bootstrap}")
+        click.echo(f"stop it with: lockstep down --name {name}")
+
+
+@click.command()
+@click.option("--name", default="default", show_default=True, help="The cluster's name.")
+def down(name: str) -> None:
+    """Stop a cluster that `up` left running, and remove all of it."""
+    from harness.kept import drop
+
+    removed = drop(name)
+    click.echo(f"cluster {name} is down ({len(removed)} removed: {', '.join(removed) or 'nothing was running'})")
+
+
+@click.command()
+@as_json
+def heal(as_json: bool) -> None:
+    """Remove what a killed harness left behind: processes, proxies, containers, networks. Safe at any time."""
+    from harness.heal import heal_all
+
+    healed = heal_all()
+    if as_json:
+        print_json([{"run": str(h.directory), "removed": h.removed, "busy": h.busy} for h in healed])
+        return
+    for one in healed:
+        if one.busy:
+            click.echo(f"{one.directory}: still going on, left alone")
+        else:
+            click.echo(f"{one.directory}: removed {', '.join(one.removed) or 'nothing, all was gone already'}")
+    if not healed:
+        click.echo("nothing to heal")
+
+
+@click.command()
+@click.argument("node")
+@click.option("--run", "run_name", help="A run directory; the latest run by default.")
+@click.option("--name", "cluster", help="A cluster that `up` left running, instead of a run.")
+@click.option("--lines", type=int, default=50, show_default=True, help="How many lines from the end; 0 means all.")
+@runs_dir
+def logs(node: str, run_name: str | None, cluster: str | None, lines: int, runs_dir: Path) -> None:
+    """Print the end of a node's log, such as broker-1 or controller-100."""
+    from harness.kept import kept_directory
+    from harness.rundir import find_run
+    from harness.scenario import suggestion
+
+    if lines < 0:
+        raise UsageError(f"--lines is 0 or more, not {lines}")
+    directory = kept_directory(cluster) if cluster else find_run(run_name, runs_dir)
+    known = sorted(path.name for path in directory.glob("nodes/*"))
+    if node not in known:
+        raise UsageError(f"{directory} has no node {node!r}{suggestion(node, known)}")
+    files = [directory / "nodes" / node / name for name in ("server.log", "stdout.log")]
+    log = next((file for file in files if file.exists() and file.stat().st_size), None)
+    if log is None:
+        raise UsageError(f"{node} has not written a log yet")
+    with log.open(errors="replace") as text:
+        for line in deque(text, lines or None):
+            click.echo(line, nl=False)
+
+
+COMMANDS = (up, down, heal, logs)

@@ -1,0 +1,101 @@
+"""The command group, and the one place where what went wrong becomes an exit code.
+
+click's own codes (2 for usage, 1 for an interrupt or an exception) are not our contract, so click runs in
+non-standalone mode here and every ending is mapped once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+
+import click
+
+from harness import __version__
+from harness.cli import clusters, machine, runs
+from harness.errors import ExitCode, LockstepError
+from harness.scenario import suggestion
+
+DEBUG_VARIABLE = "LOCKSTEP_DEBUG"
+
+
+class _Group(click.Group):
+    """A group that suggests the nearest command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no command {args[0]!r}{suggestion(args[0], self.commands)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="lockstep")
+def lockstep() -> None:
+    """Chaos and conformance tests for real Apache Kafka clusters.
+
+    Exit codes: 0 pass, 1 violation, 2 undecided, 3 the harness or the environment failed, 4 wrong usage.
+    """
+
+
+for command in (*machine.COMMANDS, *clusters.COMMANDS, *runs.COMMANDS):
+    lockstep.add_command(command)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run_cli(sys.argv[1:]))
+
+
+def run_cli(arguments: list[str]) -> int:
+    """Run one command and return its exit code; every error is one sentence on standard error."""
+    try:
+        result = lockstep.main(arguments, prog_name="lockstep", standalone_mode=False)
+    except click.UsageError as error:
+        _say(error.format_message())
+        if error.ctx is not None:
+            print(f"Try '{error.ctx.command_path} --help'.", file=sys.stderr)
+        return ExitCode.USAGE
+    except click.ClickException as error:
+        _say(error.format_message())
+        return ExitCode.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted; everything that was started has been removed")
+        return ExitCode.INTERRUPTED
+    except LockstepError as error:
+        _say(str(error))
+        _trace()
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has gone (`lockstep list | head`); say nothing more to them, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.PASS
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            return _unexpected(error)
+        _say("no space left on the disk of the run directory: free some, or use another disk with --runs-dir")
+        _trace()
+        return ExitCode.ENVIRONMENT
+    except Exception as error:
+        return _unexpected(error)
+    return result if isinstance(result, int) else ExitCode.PASS
+
+
+def _unexpected(error: Exception) -> int:
+    traceback.print_exc()
+    _say(
+        f"unexpected {type(error).__name__}: {error}; this is a bug in Lockstep, please report it with the lines above"
+    )
+    return ExitCode.ENVIRONMENT
+
+
+def _say(sentence: str) -> None:
+    print(f"lockstep: {sentence}", file=sys.stderr)
+
+
+def _trace() -> None:
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()

@@ -1,0 +1,165 @@
+"""Commands about runs: make one, do one again, judge and report what was recorded."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.options import as_json, cluster_options, print_json, runs_dir, scenario_dirs, seconds, spec_from
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.checker import Verdict
+    from harness.cluster.spec import ClusterSpec
+    from harness.plan import Plan
+
+_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+
+
+@click.command()
+@click.argument("scenario")
+@cluster_options
+@click.option("--seed", type=int, help="The seed of the plan and of every client; drawn and shown if not given.")
+@click.option(
+    "--for", "duration", help="How long the clients work in all, such as 60s; the plan's own length if not given."
+)
+@scenario_dirs
+@runs_dir
+@as_json
+def run(
+    scenario: str,
+    kafka: str,
+    mode: str,
+    brokers: int,
+    controllers: int,
+    backend: str,
+    seed: int | None,
+    duration: str | None,
+    scenario_dirs: tuple[Path, ...],
+    runs_dir: Path,
+    as_json: bool,
+) -> int:
+    """Run a chaos scenario on a fresh cluster, judge what happened, and write a report."""
+    from harness.plan import PlanBuilder
+    from harness.scenario import get_scenario
+
+    chosen = get_scenario(scenario, scenario_dirs)
+    seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
+    builder = PlanBuilder(chosen.name, seed)
+    chosen.describe(builder)
+    plan = builder.build(hold_s=seconds(duration) if duration else None)
+    return _carry_out(plan, spec_from(kafka, mode, brokers, controllers), backend, runs_dir, as_json)
+
+
+@click.command()
+@click.argument("run", required=False)
+@runs_dir
+@as_json
+def replay(run: str | None, runs_dir: Path, as_json: bool) -> int:
+    """Carry out the stored plan of a run again, on a cluster of the same spec (RUN defaults to the latest)."""
+    from harness.plan import read_plan
+    from harness.rundir import find_run, read_run_info
+
+    directory = find_run(run, runs_dir)
+    info = read_run_info(directory)
+    return _carry_out(read_plan(directory), info.spec, info.backend, runs_dir, as_json)
+
+
+@click.command()
+@click.argument("runs", nargs=-1)
+@runs_dir
+@as_json
+def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
+    """Judge recorded runs again (the latest by default), all in one job."""
+    from harness.checker import SparkStarter, judge
+    from harness.history.store import require_history
+    from harness.progress import Progress
+    from harness.rundir import find_run
+
+    directories = [find_run(name, runs_dir) for name in runs or (None,)]
+    for directory in directories:
+        require_history(directory)  # before Spark starts: a wrong path should not cost ten seconds
+    with Progress(quiet=as_json).action(f"judging {len(directories)} run{'s' if len(directories) > 1 else ''}"):
+        verdicts = judge(directories, SparkStarter().session())
+    if as_json:
+        print_json(verdicts if len(verdicts) > 1 else verdicts[0])
+    else:
+        for directory, verdict in zip(directories, verdicts, strict=True):
+            _print_verdict(directory, verdict)
+    return _exit_code(verdicts)
+
+
+@click.command()
+@click.argument("run", required=False)
+@runs_dir
+def report(run: str | None, runs_dir: Path) -> None:
+    """Write report.html, junit.xml and summary.md of a run again (RUN defaults to the latest)."""
+    from harness.rundir import find_run
+    from reports import write_all
+
+    click.echo(write_all(find_run(run, runs_dir)))
+
+
+def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json: bool) -> int:
+    from harness.cluster.backends import Backend
+    from harness.progress import Progress
+    from harness.run import run as carry_out
+    from reports import write_all
+
+    progress = Progress(quiet=as_json)
+    progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
+    finished = carry_out(plan, spec=spec, backend=Backend(backend), runs=runs, progress=progress)
+    report_path = write_all(finished.directory)
+    if as_json:
+        print_json(finished.verdict)
+    else:
+        _print_story(plan, finished.directory)
+        _print_verdict(finished.directory, finished.verdict)
+        click.echo(f"report     {report_path}")
+        click.echo(f"replay     lockstep replay {finished.directory}")
+    return _exit_code([finished.verdict])
+
+
+def _print_story(plan: Plan, directory: Path) -> None:
+    """What was done to the cluster, with the proof, from the ledger."""
+    from harness.ledger import LEDGER, read_ledger
+
+    click.echo(f"seed       {plan.seed}")
+    click.echo(f"plan       {'; '.join(plan.in_words())}")
+    for entry in read_ledger(directory / LEDGER):
+        if entry.kind == "fault":
+            fields = entry.fields
+            click.echo(f"fault      {fields['fault']} of {fields['target_resolved']} ({fields['target_asked']})")
+            for phase in ("proof", "healed"):
+                detail = (entry.phase(phase) or {}).get("detail", {})
+                click.echo(f"  {phase:8} {', '.join(f'{name} {value}' for name, value in detail.items())}")
+
+
+def _print_verdict(directory: Path, verdict: Verdict) -> None:
+    counts = verdict.counts
+    click.echo(f"run        {directory}")
+    click.echo(
+        f"writes     {counts['acknowledged']} acknowledged, {counts['unknown']} unknown, {counts['failed']} failed; "
+        f"{counts['read']} records read"
+    )
+    for guarantee in verdict.guarantees:
+        click.echo(f"{guarantee.status:10} {guarantee.name:22} {guarantee.reason}")
+    for anomaly in verdict.anomalies[:5]:
+        click.echo(f"  {anomaly.text}" + (f" (during {anomaly.fault})" if anomaly.fault else ""))
+    if len(verdict.anomalies) > 5:
+        click.echo(f"  ... and {sum(g.count for g in verdict.guarantees) - 5} more, in the report")
+    click.echo(f"verdict    {verdict.verdict.upper()}")
+
+
+def _exit_code(verdicts: Sequence[Verdict]) -> ExitCode:
+    """Over several runs the worst counts: a violation before an undecided run before a pass."""
+    codes = {_EXIT[verdict.verdict] for verdict in verdicts}
+    return next(code for code in (ExitCode.VIOLATION, ExitCode.UNDECIDED, ExitCode.PASS) if code in codes)
+
+
+COMMANDS = (run, replay, check, report)

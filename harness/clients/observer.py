@@ -1,0 +1,73 @@
+"""Watches a cluster from outside: what each broker answers about leaders and ISRs, whenever the answer changes."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from harness.clients.wire.connection import Connection
+from harness.clients.wire.metadata import PartitionView, metadata
+from harness.cluster.cluster import Cluster
+from harness.history.lines import ObservationLine
+from harness.history.recorder import Recorder
+
+INTERVAL_S = 0.1
+
+
+class MetadataObserver:
+    """One thread per broker, asking it directly (past all links) and recording every change of its view."""
+
+    def __init__(self, cluster: Cluster, recorder: Recorder, topics: tuple[str, ...]) -> None:
+        self._cluster = cluster
+        self._recorder = recorder
+        self._topics = topics
+        self._done = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._watch, args=(broker,), name=f"observer-{broker}", daemon=True)
+            for broker in cluster.spec.broker_ids
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._done.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _watch(self, broker: int) -> None:
+        while not self._done.is_set():
+            try:
+                with Connection(self._cluster.broker(broker).direct) as connection:
+                    self._follow(broker, connection)
+            except OSError:
+                self._done.wait(INTERVAL_S)
+
+    def _follow(self, broker: int, connection: Connection) -> None:
+        incarnation = self._cluster.broker(broker).incarnation
+        known: dict[tuple[str, int], PartitionView] = {}
+        while not self._done.wait(INTERVAL_S):
+            asked_ns = time.monotonic_ns()
+            view = metadata(connection, self._topics)
+            answered_ns = time.monotonic_ns()
+            changed = [p for p in view.partitions if known.get((p.topic, p.partition)) != p]
+            known.update({(p.topic, p.partition): p for p in changed})
+            lines = [
+                ObservationLine(
+                    asked_ns=asked_ns,
+                    answered_ns=answered_ns,
+                    source="metadata",
+                    node=broker,
+                    incarnation=str(incarnation),
+                    topic=p.topic,
+                    topic_id=p.topic_id,
+                    partition=p.partition,
+                    leader=p.leader,
+                    leader_epoch=p.leader_epoch,
+                    isr=list(p.isr),
+                    controller=view.controller,
+                )
+                for p in changed
+            ]
+            self._recorder.write("observations", lines)

@@ -1,0 +1,146 @@
+"""A producer whose every send is on disk before it is sent, and whose answers are recorded as they came."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from harness.clients import librdkafka, values
+from harness.history.lines import OperationLine, RecordLine
+from harness.history.recorder import Recorder
+from harness.history.schema import Direction, Outcome, Role, value_id
+
+DELIVERY_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings:
+    """What a producer promises to itself; recorded with the history, since the verdict depends on it."""
+
+    acks: int
+    idempotent: bool
+    in_flight: int
+
+
+class RecordedProducer:
+    """One process of the history. Not thread-safe: one thread owns it."""
+
+    def __init__(
+        self, recorder: Recorder, bootstrap: str, topic: str, topic_id: str, settings: ProducerSettings
+    ) -> None:
+        self.process = recorder.next_process()
+        self.fatal: KafkaError | None = None
+        self.outstanding = 0
+        self._recorder = recorder
+        self._topic = topic
+        self._topic_id = topic_id
+        self._sequence = 0
+        self._operations: list[OperationLine] = []
+        self._records: list[RecordLine] = []
+        client = librdkafka.common(bootstrap, f"writer-{self.process}") | {
+            "acks": settings.acks,
+            "enable.idempotence": settings.idempotent,
+            "max.in.flight.requests.per.connection": settings.in_flight,
+            "message.timeout.ms": DELIVERY_TIMEOUT_MS,
+            "retry.backoff.ms": 50,
+            "linger.ms": 5,
+        }
+        self._producer = Producer(client)
+        recorder.process(
+            process=self.process,
+            role=Role.WRITER,
+            client=librdkafka.CLIENT,
+            version=librdkafka.version(),
+            acks=settings.acks,
+            idempotent=settings.idempotent,
+            retries=2**31 - 1,  # librdkafka's default; its deadline is message.timeout.ms
+            in_flight=settings.in_flight,
+        )
+
+    def send(self, partitions: Sequence[int]) -> None:
+        """Send one new value to each of these partitions, without waiting for answers."""
+        ops = self._recorder.reserve_ops(len(partitions))
+        sends = []
+        for op, partition in zip(ops, partitions, strict=True):
+            sends.append((op, partition, value_id(self.process, self._sequence)))
+            self._sequence += 1
+        invoke_ns = time.monotonic_ns()
+        self._recorder.write(
+            "operations",
+            [OperationLine(op=op, process=self.process, kind="send", invoke_ns=invoke_ns) for op, _, _ in sends],
+        )
+        self._recorder.write(
+            "records",
+            [
+                RecordLine(
+                    op=op,
+                    position=0,
+                    direction=Direction.SENT,
+                    topic=self._topic,
+                    topic_id=self._topic_id,
+                    partition=partition,
+                    value=value,
+                )
+                for op, partition, value in sends
+            ],
+        )
+        for op, partition, value in sends:
+            self._send(op, partition, value)
+
+    def poll(self, timeout_s: float = 0.0) -> None:
+        """Let answers come in, and write down those that did."""
+        self._producer.poll(timeout_s)
+        self._write_answers()
+
+    def close(self) -> None:
+        """Wait for every answer; librdkafka gives each send one, at the latest at its delivery time-out."""
+        while self._producer.flush(0.5):
+            self._write_answers()
+        self._write_answers()
+
+    def _send(self, op: int, partition: int, value: int) -> None:
+        payload = values.encode(self._recorder.run, self._topic, value)
+        self.outstanding += 1
+        try:
+            self._producer.produce(
+                self._topic,
+                value=payload,
+                partition=partition,
+                on_delivery=lambda error, message: self._answered(op, error, message),
+            )
+        except BufferError:
+            self._answered(op, KafkaError(KafkaError._QUEUE_FULL), None)
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            self.fatal = reason if reason.fatal() else self.fatal
+            # The call raised, so the record was never handed to the client's queue.
+            self._answered(op, reason, None, Outcome.FAIL)
+
+    def _answered(
+        self, op: int, error: KafkaError | None, message: Message | None, outcome: Outcome | None = None
+    ) -> None:
+        return_ns = time.monotonic_ns()
+        self.outstanding -= 1
+        if error is not None and error.fatal():
+            self.fatal = error
+        self._operations.append(
+            OperationLine(
+                op=op,
+                return_ns=return_ns,
+                outcome=librdkafka.outcome_of(error) if outcome is None else outcome,
+                error=None if error is None else error.name(),
+            )
+        )
+        offset = None if error is not None or message is None else message.offset()
+        if offset is not None and offset >= 0:  # an acknowledgement without offset is legal
+            assert message is not None
+            self._records.append(RecordLine(op=op, position=0, offset=offset, leader_epoch=message.leader_epoch()))
+
+    def _write_answers(self) -> None:
+        if self._operations:
+            self._recorder.write("operations", self._operations)
+            self._recorder.write("records", self._records)
+            self._operations, self._records = [], []

@@ -1,0 +1,76 @@
+"""Carries out a plan's faults: intent first, then the act, then the proof; everything healed in the end."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from harness.cluster.cluster import Cluster
+from harness.errors import FaultError
+from harness.faults.fault import Fault, Proof, get_fault
+from harness.history.lines import FaultLine
+from harness.history.recorder import Recorder
+from harness.ledger import Entry
+from harness.plan import Inject
+from harness.wait import WaitTimeout
+
+KIND = "fault"
+
+
+class Injector:
+    """The faults of one run, by the plan step that injected them."""
+
+    def __init__(self, cluster: Cluster, recorder: Recorder) -> None:
+        self._cluster = cluster
+        self._recorder = recorder
+        self._active: dict[int, tuple[Inject, Fault, Entry]] = {}
+
+    def inject(self, step: Inject) -> Proof:
+        """Break it and prove it; a fault that did not bite is recorded without proof, and the verdict says so."""
+        fault = get_fault(step.fault).make(self._cluster, step.target)
+        entry = self._cluster.ledger.intent(
+            KIND, fault=step.fault, step=step.step, target_asked=str(step.target), target_resolved=fault.resolved
+        )
+        at_ns = time.monotonic_ns()
+        self._active[step.step] = (step, fault, entry)
+        effect = fault.inject()
+        entry.effect(detail=effect)
+        try:
+            proof = effect | fault.bit()
+        except (FaultError, WaitTimeout) as error:
+            entry.proof(detail={"bit": False, "why": str(error)})
+            self._record(step, fault, "inject", at_ns, None)
+            return {"bit": False, "why": str(error)}
+        entry.proof(detail=proof)
+        self._record(step, fault, "inject", at_ns, proof)
+        return proof
+
+    def heal(self, step: int) -> Proof:
+        """Undo one fault, and prove that it is undone."""
+        inject, fault, entry = self._active.pop(step)
+        try:
+            proof = fault.heal()
+        except WaitTimeout as error:
+            entry.failed(detail={"why": str(error)})
+            raise FaultError(f"{inject.fault} of {fault.resolved} could not be healed: {error}") from error
+        entry.healed(detail=proof)
+        self._record(inject, fault, "healed", time.monotonic_ns(), proof)
+        return proof
+
+    def heal_all(self) -> None:
+        """Undo what is still broken, newest first."""
+        for step in sorted(self._active, reverse=True):
+            self.heal(step)
+
+    def _record(self, step: Inject, fault: Fault, phase: str, time_ns: int, proof: Proof | None) -> None:
+        line = FaultLine(
+            time_ns=time_ns,
+            step=step.step,
+            fault=step.fault,
+            target_asked=str(step.target),
+            target_resolved=fault.resolved,
+            phase=phase,
+            proof=None if proof is None else msgspec.json.encode(proof).decode(),
+        )
+        self._recorder.write("faults", [line])

@@ -1,0 +1,97 @@
+"""Clusters that stay after the command that started them: `lockstep up` and `lockstep down`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from harness.cluster.backends import Backend, prepare
+from harness.cluster.spec import ClusterSpec, Listener
+from harness.errors import UsageError
+from harness.heal import heal
+from harness.java import find_java
+from harness.ledger import LEDGER, Ledger, LedgerBusy
+from harness.progress import Progress
+from harness.rundir import registered, state_dir, unregister
+from harness.scenario import suggestion
+
+CLUSTER = "cluster.json"
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """`cluster.json`: a kept cluster, as `up` reports it."""
+
+    name: str
+    backend: str
+    spec: ClusterSpec
+    bootstrap: str
+    bootstrap_b: str
+    directory: str
+
+
+def keep(name: str, spec: ClusterSpec, backend: str, progress: Progress) -> Kept:
+    """Start a cluster and let it go on; if it does not come up, nothing of it stays."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
+        raise UsageError(f"{name!r} is not a cluster name: use up to 41 lower-case letters, digits and dashes")
+    directory = _directory(name)
+    _require_free(name, directory)
+    open_cluster = prepare(spec, Backend(backend), find_java(), progress)
+    with Ledger(directory) as ledger, registered(directory):
+        cluster = open_cluster(directory, ledger)
+        try:
+            with progress.action(f"starting cluster {name}"):
+                cluster.start()
+        except BaseException:
+            cluster.close()
+            raise
+        kept = Kept(
+            name=name,
+            backend=backend,
+            spec=spec,
+            bootstrap=cluster.bootstrap(),
+            bootstrap_b=cluster.bootstrap(Listener.CLIENT_B),
+            directory=str(directory),
+        )
+        (directory / CLUSTER).write_bytes(msgspec.json.encode(kept))
+    unregister(directory)  # it lives on purpose now: `down` ends it, `heal` does not
+    return kept
+
+
+def _require_free(name: str, directory: Path) -> None:
+    """A name is free when nothing of an earlier cluster is left; what a failed start wrote is removed."""
+    if not directory.exists():
+        return
+    try:
+        with Ledger(directory) as ledger:
+            taken = any(ledger.open_entries())
+    except LedgerBusy:
+        taken = True
+    if taken:
+        raise UsageError(f"there is a cluster {name} already: stop it with lockstep down --name {name}")
+    shutil.rmtree(directory)
+
+
+def drop(name: str) -> tuple[str, ...]:
+    """Remove a kept cluster: whatever its ledger names, then its directory."""
+    directory = kept_directory(name)
+    healed = heal(directory)
+    if healed.busy:
+        raise UsageError(f"cluster {name} is being started right now: wait for it, or interrupt that command")
+    shutil.rmtree(directory)
+    return healed.removed
+
+
+def kept_directory(name: str) -> Path:
+    directory = _directory(name)
+    if not (directory / LEDGER).exists():
+        known = [path.parent.name for path in _directory("x").parent.glob(f"*/{LEDGER}")]
+        hint = suggestion(name, known) if known else "; none is up"
+        raise UsageError(f"there is no cluster {name!r}{hint}")
+    return directory
+
+
+def _directory(name: str) -> Path:
+    return state_dir() / "clusters" / name

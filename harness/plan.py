@@ -1,0 +1,247 @@
+"""Plans: what will happen in a run, as data.
+
+A scenario describes a plan on a `PlanBuilder`; the result is stored as `plan.json` and replayed from there as it is.
+Targets are roles ("the leader of orders-0"), resolved when the step happens; the resolution goes into the history.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from harness.errors import UsageError
+
+PLAN_VERSION = 1
+PLAN = "plan.json"
+ACKS_ALL = -1
+
+
+class LeaderOf(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="leader"):
+    """Whichever broker leads the partition when the step happens."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"leader of {self.topic}-{self.partition}"
+
+
+Target = LeaderOf
+
+
+class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic the run creates."""
+
+    name: str
+    partitions: int
+    replication: int
+    min_isr: int
+    config: dict[str, str] = {}
+
+
+class Write(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="write"):
+    """Producers with unique values, each keeping up to `in_flight` requests on the way."""
+
+    topic: str
+    clients: int
+    acks: int
+    idempotent: bool
+    in_flight: int
+    rate_per_s: int
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="read"):
+    """Consumers, each reading every partition from its start."""
+
+    topic: str
+    clients: int
+
+
+class Hold(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="hold"):
+    """Let the clients go on for a while."""
+
+    step: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"hold for {self.seconds:g} s"
+
+
+class Inject(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="inject"):
+    """Break something."""
+
+    step: int
+    fault: str
+    target: Target
+
+    def __str__(self) -> str:
+        return f"{self.fault} the {self.target}"
+
+
+class Heal(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="heal"):
+    """Undo what step `of` broke."""
+
+    step: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"heal step {self.of}"
+
+
+Step = Hold | Inject | Heal
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a run will do, in order."""
+
+    scenario: str
+    seed: int
+    topics: tuple[TopicPlan, ...]
+    workloads: tuple[Write | Read, ...]
+    steps: tuple[Step, ...]
+    version: int = PLAN_VERSION
+
+    def in_words(self) -> list[str]:
+        return [f"{step.step}. {step}" for step in self.steps]
+
+
+def leader_of(topic: TopicPlan, partition: int) -> LeaderOf:
+    """The role of leading one partition."""
+    return LeaderOf(topic=topic.name, partition=partition)
+
+
+class PlanBuilder:
+    """What a chaos scenario is handed: every call adds to the plan, and nothing happens yet."""
+
+    def __init__(self, scenario: str, seed: int) -> None:
+        self._scenario = scenario
+        self._seed = seed
+        self._random = random.Random(f"{scenario}/{seed}")  # noqa: S311 - reproducible on purpose
+        self._topics: list[TopicPlan] = []
+        self._workloads: list[Write | Read] = []
+        self._steps: list[Step] = []
+
+    def topic(
+        self, name: str, *, partitions: int, replication: int, min_isr: int, config: dict[str, str] | None = None
+    ) -> TopicPlan:
+        if not 1 <= min_isr <= replication:
+            raise UsageError(f"topic {name}: min_isr is 1 to {replication} (its replication), not {min_isr}")
+        topic = TopicPlan(
+            name=name, partitions=partitions, replication=replication, min_isr=min_isr, config=config or {}
+        )
+        self._topics.append(topic)
+        return topic
+
+    def write(
+        self,
+        topic: TopicPlan,
+        *,
+        clients: int = 3,
+        acks: int = ACKS_ALL,
+        idempotent: bool = True,
+        in_flight: int = 5,
+        rate_per_s: int = 300,
+    ) -> None:
+        """Producers, each sending `rate_per_s` records a second to partitions drawn from the seed."""
+        if idempotent and (acks != ACKS_ALL or in_flight > 5):
+            raise UsageError("an idempotent producer needs acks=all (-1) and at most 5 requests in flight")
+        self._workloads.append(
+            Write(
+                topic=topic.name,
+                clients=clients,
+                acks=acks,
+                idempotent=idempotent,
+                in_flight=in_flight,
+                rate_per_s=rate_per_s,
+            )
+        )
+
+    def read(self, topic: TopicPlan, *, clients: int = 2) -> None:
+        self._workloads.append(Read(topic=topic.name, clients=clients))
+
+    def draw(self, low: float, high: float) -> float:
+        """A number from the seed, so that no two seeds break things at the same moment."""
+        return round(self._random.uniform(low, high), 3)
+
+    def hold(self, *, seconds: float) -> None:
+        self._steps.append(Hold(step=self._next(), seconds=seconds))
+
+    def kill(self, target: Target) -> Broken:
+        """SIGKILL; restarted when the `with` block ends, or in the heal phase."""
+        return self.inject("kill", target)
+
+    def inject(self, fault: str, target: Target) -> Broken:
+        step = Inject(step=self._next(), fault=fault, target=target)
+        self._steps.append(step)
+        return Broken(self, step.step)
+
+    def heal(self, of: int) -> None:
+        self._steps.append(Heal(step=self._next(), of=of))
+
+    def build(self, *, hold_s: float | None = None) -> Plan:
+        """The plan; `hold_s` stretches all holds together to that length."""
+        if not self._topics or not any(isinstance(workload, Write) for workload in self._workloads):
+            raise UsageError(
+                f"scenario {self._scenario} has no topic or nobody writes: there would be nothing to judge"
+            )
+        steps = self._steps if hold_s is None else _stretched(self._steps, hold_s)
+        return Plan(
+            scenario=self._scenario,
+            seed=self._seed,
+            topics=tuple(self._topics),
+            workloads=tuple(self._workloads),
+            steps=tuple(steps),
+        )
+
+    def _next(self) -> int:
+        return len(self._steps) + 1
+
+
+class Broken:
+    """A fault in a plan; as a context manager it is healed where the block ends."""
+
+    def __init__(self, plan: PlanBuilder, step: int) -> None:
+        self._plan = plan
+        self._step = step
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._plan.heal(self._step)
+
+
+def _stretched(steps: list[Step], hold_s: float) -> list[Step]:
+    total = sum(step.seconds for step in steps if isinstance(step, Hold))
+    factor = hold_s / total if total else 1.0
+    return [
+        Hold(step=step.step, seconds=round(step.seconds * factor, 3)) if isinstance(step, Hold) else step
+        for step in steps
+    ]
+
+
+def write_plan(plan: Plan, directory: Path) -> None:
+    (directory / PLAN).write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
+
+
+def read_plan(directory: Path) -> Plan:
+    """The plan of a run directory, exactly as it was stored."""
+    path = directory / PLAN
+    try:
+        raw: Any = msgspec.json.decode(path.read_bytes())
+        if raw.get("version") != PLAN_VERSION:
+            raise UsageError(
+                f"{path} is a plan of version {raw.get('version')}, and this Lockstep reads {PLAN_VERSION}"
+            )
+        return msgspec.convert(raw, Plan)
+    except FileNotFoundError:
+        raise UsageError(f"{directory} has no {PLAN}: give a run directory, such as runs/latest") from None
+    except (msgspec.DecodeError, msgspec.ValidationError, AttributeError) as error:
+        raise UsageError(f"{path} is not a plan: {error}") from None

@@ -1,0 +1,161 @@
+"""One run, from plan to verdict: cluster, clients, faults, final read, seal, judgement, report."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.checker import SparkStarter, Verdict, judge
+from harness.clients.observer import MetadataObserver
+from harness.cluster.backends import Backend, prepare
+from harness.cluster.cluster import Cluster
+from harness.cluster.spec import ClusterSpec
+from harness.errors import UsageError
+from harness.faults.injector import Injector
+from harness.history.recorder import Recorder
+from harness.history.store import seal
+from harness.java import find_java
+from harness.ledger import Ledger
+from harness.plan import Heal, Hold, Inject, Plan, TopicPlan, write_plan
+from harness.progress import Progress
+from harness.rundir import RunDirectory, registered
+from harness.workload.final_read import read_to_end
+from harness.workload.load import Load
+
+CHECK_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run that came to its end: where it is, and what was found."""
+
+    directory: Path
+    verdict: Verdict
+
+
+def run(
+    plan: Plan,
+    *,
+    spec: ClusterSpec,
+    backend: Backend,
+    runs: Path,
+    progress: Progress,
+    spark: SparkStarter | None = None,
+) -> Finished:
+    """Carry out a plan on a fresh cluster and judge what happened."""
+    _require_fit(plan, spec)
+    java = find_java()
+    open_cluster = prepare(spec, backend, java, progress)
+    directory = RunDirectory.create(
+        runs, scenario=plan.scenario, seed=plan.seed, spec=spec, backend=backend, java=java.version
+    )
+    write_plan(plan, directory.path)
+    spark = spark or SparkStarter()
+    with (
+        Ledger(directory.path) as ledger,
+        registered(directory.path),
+        open_cluster(directory.path, ledger) as cluster,
+    ):
+        with directory.phase("start"), progress.action(f"starting {_words(spec, backend)}"):
+            cluster.start()
+        spark.start()  # it comes up while the cluster runs
+        with Recorder(directory.path, directory.info.run) as recorder:
+            _exercise(plan, cluster, directory, recorder, progress)
+        with directory.phase("stop"):
+            cluster.stop()
+    with directory.phase("seal"):
+        seal(directory.path)
+    with progress.action("judging the history"):
+        (verdict,) = judge([directory.path], spark.session())
+    if verdict.verdict == "pass":
+        for data in directory.path.glob("nodes/*/data"):
+            shutil.rmtree(data)
+    return Finished(directory=directory.path, verdict=verdict)
+
+
+def _exercise(plan: Plan, cluster: Cluster, directory: RunDirectory, recorder: Recorder, progress: Progress) -> None:
+    """Load and faults, then heal, then read everything to its end."""
+    topics = {topic.name: (topic, _create(cluster, topic)) for topic in plan.topics}
+    injector = Injector(cluster, recorder)
+    load = Load(
+        workloads=plan.workloads, topics=topics, bootstrap=cluster.bootstrap(), recorder=recorder, seed=plan.seed
+    )
+    with _observing(cluster, recorder, tuple(topics)):
+        with directory.phase("load"), _abandoned_on_error(load):
+            load.start()
+            _carry_out(plan, injector, load, progress)
+            load.stop_writing()
+        with directory.phase("heal"), _abandoned_on_error(load):
+            injector.heal_all()
+            for topic in plan.topics:
+                cluster.wait_in_sync(topic.name, topic.partitions)
+            load.stop_reading()
+        with directory.phase("final-read"), progress.action("reading every partition to its end"):
+            for topic, topic_id in topics.values():
+                read_to_end(recorder, cluster.bootstrap(), topic, topic_id)
+
+
+def _carry_out(plan: Plan, injector: Injector, load: Load, progress: Progress) -> None:
+    for step in plan.steps:
+        match step:
+            case Hold():
+                with progress.action(f"clients at work for {step.seconds:g} s"):
+                    _hold(step.seconds, load)
+            case Inject():
+                with progress.action(f"{step.fault}: {step.target}"):
+                    injector.inject(step)
+            case Heal():
+                with progress.action(f"healing step {step.of}"):
+                    injector.heal(step.of)
+
+
+def _hold(seconds: float, load: Load) -> None:
+    """Time passes on purpose here: it is the plan's, not a wait for something to be ready."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        load.check()
+        time.sleep(min(left, CHECK_INTERVAL_S))
+
+
+def _create(cluster: Cluster, topic: TopicPlan) -> str:
+    """Create a planned topic and return its id."""
+    config = {"min.insync.replicas": str(topic.min_isr)} | topic.config
+    cluster.create_topic(topic.name, partitions=topic.partitions, replication=topic.replication, config=config)
+    return cluster.leader(topic.name, 0).topic_id
+
+
+@contextmanager
+def _observing(cluster: Cluster, recorder: Recorder, topics: tuple[str, ...]) -> Iterator[None]:
+    observer = MetadataObserver(cluster, recorder, topics)
+    observer.start()
+    try:
+        yield
+    finally:
+        observer.stop()
+
+
+@contextmanager
+def _abandoned_on_error(load: Load) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        load.abandon()
+        raise
+
+
+def _require_fit(plan: Plan, spec: ClusterSpec) -> None:
+    for topic in plan.topics:
+        if topic.replication > spec.brokers:
+            raise UsageError(
+                f"topic {topic.name} wants {topic.replication} replicas and the cluster has {spec.brokers} brokers"
+            )
+
+
+def _words(spec: ClusterSpec, backend: Backend) -> str:
+    controllers = "1 controller" if spec.controllers == 1 else f"{spec.controllers} controllers"
+    brokers = "1 broker" if spec.brokers == 1 else f"{spec.brokers} brokers"
+    return f"{controllers} and {brokers} (Kafka {spec.kafka}, {spec.mode}, {backend})"

@@ -1,0 +1,108 @@
+"""Scenarios: decorated functions that describe a plan, found in `scenarios/`, in users' directories and in plugins."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.plan import PlanBuilder
+
+ENTRY_POINTS = "lockstep.scenarios"
+
+Describe = Callable[[PlanBuilder], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A named way to try a cluster."""
+
+    name: str
+    summary: str
+    describe: Describe
+
+
+_registry: dict[str, Scenario] = {}
+
+
+def scenario(*, summary: str, name: str | None = None) -> Callable[[Describe], Describe]:
+    """Register a function as a scenario; its name is the function's, with dashes."""
+
+    def register(describe: Describe) -> Describe:
+        chosen = name or describe.__name__.replace("_", "-")
+        known = _registry.get(chosen)
+        if known is not None and known.describe.__module__ != describe.__module__:
+            raise UsageError(
+                f"two scenarios are called {chosen} ({known.describe.__module__} and {describe.__module__}): rename one"
+            )
+        _registry[chosen] = Scenario(name=chosen, summary=summary, describe=describe)
+        return describe
+
+    return register
+
+
+def find_scenarios(directories: Sequence[Path] = ()) -> dict[str, Scenario]:
+    """Every scenario there is, by name."""
+    _import_package("scenarios")
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        entry_point.load()
+    for directory in directories:
+        _import_directory(directory)
+    return dict(sorted(_registry.items()))
+
+
+def get_scenario(name: str, directories: Sequence[Path] = ()) -> Scenario:
+    """One scenario; an unknown name is a usage error that suggests the nearest."""
+    known = find_scenarios(directories)
+    try:
+        return known[name]
+    except KeyError:
+        raise UsageError(f"there is no scenario {name!r}{suggestion(name, known)}") from None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """How an error message ends: the nearest name, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(names)}"
+
+
+def _import_package(package: str) -> None:
+    root = importlib.import_module(package)
+    for module in _walk(root.__path__, f"{package}."):
+        importlib.import_module(module)
+
+
+def _walk(path: Iterable[str], prefix: str) -> Iterator[str]:
+    for module in pkgutil.walk_packages(path, prefix):
+        if not module.ispkg:
+            yield module.name
+
+
+def _import_directory(directory: Path) -> None:
+    """Users' files are loaded by path under private names: their repository may have a `scenarios` of its own."""
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory of scenarios")
+    for path in sorted(directory.glob("*.py")):
+        private = f"_lockstep_user_{path.resolve().as_posix().replace('/', '_').removesuffix('.py')}"
+        if private in sys.modules:
+            continue
+        module_spec = importlib.util.spec_from_file_location(private, path)
+        assert module_spec is not None
+        assert module_spec.loader is not None
+        module = importlib.util.module_from_spec(module_spec)
+        sys.modules[private] = module
+        try:
+            module_spec.loader.exec_module(module)
+        except UsageError:
+            raise
+        except Exception as error:
+            del sys.modules[private]
+            raise UsageError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error

@@ -1,0 +1,56 @@
+"""The final phase: read every partition to its end, so that a late record and a lost one can be told apart."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from harness.clients.consumer import RecordedConsumer
+from harness.history.lines import ObservationLine
+from harness.history.recorder import Recorder
+from harness.history.schema import FINAL_READ, Role
+from harness.plan import TopicPlan
+from harness.wait import wait_until
+
+POLL_S = 0.5
+TIMEOUT_S = 300.0
+
+
+def read_to_end(recorder: Recorder, bootstrap: str, topic: TopicPlan, topic_id: str) -> None:
+    """One reader from the start of every partition to the end it had when asked; each end is recorded as proven."""
+    consumer = RecordedConsumer(recorder, bootstrap, topic.name, topic_id, Role.FINAL)
+    try:
+        bounds = {partition: consumer.watermarks(partition) for partition in range(topic.partitions)}
+        consumer.assign({partition: low for partition, (low, _) in bounds.items()})
+
+        def read() -> bool:
+            consumer.poll(POLL_S)
+            return all(_position(consumer, partition, low) >= high for partition, (low, high) in bounds.items())
+
+        wait_until(read, timeout_s=TIMEOUT_S, what=f"{topic.name} to be read to its end", interval_s=0)
+        now_ns = time.monotonic_ns()
+        recorder.write(
+            "observations",
+            [
+                ObservationLine(
+                    asked_ns=now_ns,
+                    answered_ns=now_ns,
+                    source=FINAL_READ,
+                    topic=topic.name,
+                    topic_id=topic_id,
+                    partition=partition,
+                    log_start=low,
+                    log_end=high,
+                    extra=msgspec.json.encode({"position": _position(consumer, partition, low)}).decode(),
+                )
+                for partition, (low, high) in bounds.items()
+            ],
+        )
+    finally:
+        consumer.close()
+
+
+def _position(consumer: RecordedConsumer, partition: int, low: int) -> int:
+    position = consumer.position(partition)
+    return low if position < 0 else position  # nothing read yet: still where it was assigned
