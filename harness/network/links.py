@@ -53,6 +53,8 @@ class Route:
     server: ProxyServer
     listen: Address
     upstream: Address
+    published: Address | None = None
+    """Where the source finds it, if that is not where the proxy itself listens: a container's port on the host."""
 
 
 def links_of(spec: ClusterSpec) -> Iterator[Link]:
@@ -85,7 +87,8 @@ class Links:
 
     def address(self, link: Link) -> Address:
         """Where the source of a link finds its destination."""
-        return self._route(link).listen
+        route = self._route(link)
+        return route.published or route.listen
 
     def cut(self, link: Link) -> None:
         """Drop the link's connections and refuse new ones until it is mended."""

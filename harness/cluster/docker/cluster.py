@@ -1,0 +1,178 @@
+"""The `docker` backend: every node in a container, every link through the sidecar of its source."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from docker.models.containers import Container
+from docker.models.networks import Network
+
+from harness.cluster.cluster import Cluster
+from harness.cluster.config import NodeAddresses, properties, render
+from harness.cluster.distribution import Distribution
+from harness.cluster.distribution.command import LOGGING, java_command
+from harness.cluster.docker.engine import connect
+from harness.cluster.docker.image import LIBS
+from harness.cluster.docker.node import DockerNode
+from harness.cluster.docker.resources import Resources
+from harness.cluster.docker.sidecar import (
+    ANYWHERE,
+    BINARY,
+    CLIENT_LINK_PORTS,
+    COMMAND,
+    LOG,
+    Sidecar,
+    publications,
+    start_sidecar,
+)
+from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeSpec
+from harness.ledger import Ledger
+from harness.network.links import Address, Link, Links, Route, links_of
+from harness.network.server_binary import toxiproxy_server
+from harness.progress import Progress
+
+INSIDE = Path("/lockstep")
+"""Where a node's directory is in its containers."""
+
+
+class DockerCluster(Cluster):
+    """A cluster of containers on one Docker engine, which must be on this machine: it shares directories with us."""
+
+    backend = "docker"
+
+    def __init__(
+        self, spec: ClusterSpec, directory: Path, ledger: Ledger, distribution: Distribution, image: str
+    ) -> None:
+        super().__init__(spec, directory.absolute(), ledger)
+        self._distribution = distribution
+        self._image = image
+        self._resources: Resources | None = None
+
+    def _provision(self) -> None:
+        binary = toxiproxy_server(Progress(quiet=True))
+        resources = self._resources = Resources(connect(), self.ledger, self.directory.name)
+        network = resources.network("network")
+        for node in self.spec.nodes:
+            (self._directory_of(node) / "data").mkdir(parents=True)
+        with ThreadPoolExecutor(len(self.spec.nodes)) as pool:
+            starting = [pool.submit(self._sidecar, node, resources, network, binary) for node in self.spec.nodes]
+            sidecars = {node.name: future.result() for node, future in zip(self.spec.nodes, starting, strict=True)}
+        self.links = Links(_route(link, sidecars) for link in links_of(self.spec))
+        self.links.open()
+        for node in self.spec.nodes:
+            self.nodes[node.name] = self._node(node, resources, sidecars)
+
+    def _release(self) -> None:
+        if self._resources is not None:
+            self._resources.remove_all()
+            self._resources.close()
+            self._resources = None
+
+    def _sidecar(self, node: NodeSpec, resources: Resources, network: Network, binary: Path) -> Sidecar:
+        directory = self._directory_of(node)
+        container = self._container(
+            resources,
+            f"{node.name}-links",
+            COMMAND,
+            output=LOG,
+            mounts={str(directory): (str(INSIDE), "rw"), str(binary.absolute()): (BINARY, "ro")},
+            environment={"LOG_LEVEL": "warn"},
+            hostname=node.name,
+            network=network.name,
+            ports=publications(node),
+        )
+        return start_sidecar(node, container, network, directory / LOG)
+
+    def _node(self, node: NodeSpec, resources: Resources, sidecars: Mapping[str, Sidecar]) -> DockerNode:
+        directory = self._directory_of(node)
+        sidecar = sidecars[node.name]
+        self._distribution.format(directory / "data", cluster_id=self.cluster_id, node_id=node.id)
+        addresses = _addresses(self.spec, sidecar)
+        configuration = properties(self.spec, node, addresses, str(INSIDE / "data"))
+        (directory / "server.properties").write_text(render(configuration))
+        names = {"localhost": "127.0.0.1"} | {peer.name: sidecar.meaning_of(peer) for peer in self.spec.nodes}
+        (directory / "hosts").write_text("".join(f"{address} {name}\n" for name, address in names.items()))
+        shutil.copyfile(LOGGING, directory / LOGGING.name)
+        command = java_command(
+            dataclasses.replace(self._distribution.java, executable=Path("java")),  # the image's own
+            f"{LIBS}/*",
+            str(INSIDE / "server.properties"),
+            main="kafka.Kafka",
+            log_directory=INSIDE,
+            system_properties={
+                "jdk.net.hosts.file": str(INSIDE / "hosts"),
+                "log4j2.configurationFile": str(INSIDE / LOGGING.name),
+            },
+        )
+        container = self._container(
+            resources,
+            node.name,
+            command,
+            output="stdout.log",
+            mounts={str(directory): (str(INSIDE), "rw")},
+            network_mode=f"container:{sidecar.container.id}",
+        )
+        return DockerNode(spec=node, directory=directory, direct=sidecar.direct, container=container)
+
+    def _container(
+        self,
+        resources: Resources,
+        name: str,
+        command: list[str],
+        *,
+        output: str,
+        mounts: Mapping[str, tuple[str, str]],
+        **options: Any,
+    ) -> Container:
+        # The shell only sends the output to where it can be read while it is written, also after we are gone.
+        redirect = f'exec "$0" "$@" >>{INSIDE / output} 2>&1'
+        return resources.container(
+            name,
+            self._image,
+            command,
+            entrypoint=["/bin/sh", "-c", redirect],
+            user=resources.user,
+            volumes={here: {"bind": there, "mode": mode} for here, (there, mode) in mounts.items()},
+            **options,
+        )
+
+    def _directory_of(self, node: NodeSpec) -> Path:
+        return self.directory / "nodes" / node.name
+
+
+def _route(link: Link, sidecars: Mapping[str, Sidecar]) -> Route:
+    destination = sidecars[link.destination]
+    upstream = destination.bind(link.listener)
+    if link.listener in CLIENT_LISTENERS:
+        port = CLIENT_LINK_PORTS[link.listener]
+        return Route(
+            link=link,
+            server=destination.server,
+            listen=Address(host=ANYWHERE, port=port),
+            upstream=upstream,
+            published=destination.published[port],
+        )
+    source = sidecars[link.source]
+    listen = Address(host=source.meaning_of(destination.node), port=upstream.port)
+    return Route(link=link, server=source.server, listen=listen, upstream=upstream)
+
+
+def _addresses(spec: ClusterSpec, sidecar: Sidecar) -> NodeAddresses:
+    bind = {listener: sidecar.bind(listener) for listener in sidecar.node.listeners}
+    advertised = {
+        listener: sidecar.published[CLIENT_LINK_PORTS[listener]]
+        if listener in CLIENT_LISTENERS
+        else Address(host=sidecar.node.name, port=address.port)
+        for listener, address in bind.items()
+    }
+    voters = {
+        peer.id: Address(host=peer.name, port=sidecar.bind(Listener.CONTROLLER).port)
+        for peer in spec.nodes
+        if Listener.CONTROLLER in peer.listeners
+    }
+    return NodeAddresses(bind=bind, advertised=advertised, voters=voters)

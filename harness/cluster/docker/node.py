@@ -1,0 +1,80 @@
+"""One node in a container of its own, inside its sidecar's network namespace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from docker.errors import APIError
+from docker.models.containers import Container
+
+from harness.cluster.docker.engine import engine_errors
+from harness.cluster.docker.resources import CONFLICT
+from harness.cluster.node import NodeState
+from harness.cluster.spec import NodeSpec
+from harness.network.links import Address
+from harness.wait import wait_until
+
+STOP_S = 30.0
+KILL_S = 10.0
+
+
+class DockerNode:
+    """One container, started again and again: it keeps its address, its links and its files."""
+
+    def __init__(self, *, spec: NodeSpec, directory: Path, direct: Address, container: Container) -> None:
+        self.spec = spec
+        self.directory = directory
+        self.direct = direct
+        self.incarnation = 0
+        self._container = container
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def identity(self) -> str:
+        return f"container {self._container.short_id}"
+
+    def state(self) -> NodeState:
+        return state_of(self._container)
+
+    def start(self) -> None:
+        self.incarnation += 1
+        with engine_errors(f"starting {self.name}"):
+            self._container.start()
+
+    def stop(self) -> None:
+        # Not the engine's own stop, which turns to SIGKILL after a while: then nobody would know how it ended.
+        self._end("SIGTERM", STOP_S)
+
+    def kill(self) -> None:
+        self._end("SIGKILL", KILL_S)
+
+    def pause(self) -> None:
+        with engine_errors(f"pausing {self.name}"):
+            self._container.pause()
+
+    def resume(self) -> None:
+        with engine_errors(f"resuming {self.name}"):
+            self._container.unpause()
+
+    def _end(self, signal: str, timeout_s: float) -> None:
+        with engine_errors(f"sending {signal} to {self.name}"):
+            try:
+                self._container.kill(signal)
+            except APIError as error:
+                if error.status_code != CONFLICT:  # it is not running any more
+                    raise
+        gone = f"{self.name} ({self.identity}) to exit"
+        wait_until(lambda: self.state() is NodeState.STOPPED, timeout_s=timeout_s, what=gone)
+
+
+def state_of(container: Container) -> NodeState:
+    """What the engine says of a container."""
+    with engine_errors(f"inspecting {container.name}"):
+        container.reload()
+    state = container.attrs["State"]
+    if not state["Running"]:
+        return NodeState.STOPPED
+    return NodeState.PAUSED if state["Paused"] else NodeState.RUNNING
