@@ -8,24 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cache import cache_dir
-from harness.cluster.distribution.archive import ARCHIVE, trained
+from harness.cluster.distribution.archive import ARCHIVE, trained, trained_path, usable
 from harness.cluster.distribution.command import java_command
-from harness.cluster.distribution.jars import HashMismatch, ensure_jars
+from harness.cluster.distribution.jars import HashMismatch, ensure_jars, verify_jars
 from harness.cluster.distribution.lock import Jar, Lock, known_versions, read_lock, write_lock
 from harness.cluster.distribution.storage import format_storage, random_id
 from harness.java import Java
 from harness.progress import Progress
 
 __all__ = [
+    "ARCHIVE",
     "Distribution",
     "HashMismatch",
     "Jar",
     "Lock",
     "distribution",
     "distribution_directory",
+    "ensure_jars",
     "known_versions",
     "random_id",
     "read_lock",
+    "trained_path",
+    "usable",
+    "verify_jars",
     "write_lock",
 ]
 
