@@ -44,8 +44,8 @@ FIX_COMMAND = "lockstep doctor --fix"
 class Subject:
     """What is to be run here."""
 
-    kafka: str = DEFAULT_KAFKA
-    runs: Path = RUNS
+    kafka: str
+    runs: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,32 +71,39 @@ class Item:
     repair: Callable[[Subject, Progress], object] | None = None
 
 
-def diagnose(subject: Subject, items: Sequence[Item] | None = None) -> list[Check]:
+def diagnose(runs: Path = RUNS, *, kafka: str = DEFAULT_KAFKA, items: Sequence[Item] | None = None) -> list[Check]:
     """Look at everything; changes nothing and needs no network."""
-    read_lock(subject.kafka)  # an unknown version is the caller's mistake, not the machine's
+    subject = _subject(runs, kafka)
     return [_check(item, subject) for item in items or ITEMS]
 
 
-def fix(subject: Subject, progress: Progress, items: Sequence[Item] | None = None) -> list[Check]:
-    """Repair what is not well and can be repaired here, then tell how things are."""
-    read_lock(subject.kafka)
-    checks = []
-    for item in items or ITEMS:
-        check = _check(item, subject)
-        if not check.ok and item.repair is not None:
-            try:
-                item.repair(subject, progress)
-            except LockstepError as error:
-                check = _ill(item, error)
-            else:
-                check = _check(item, subject)
-        checks.append(check)
-    return checks
+def fix(
+    progress: Progress, runs: Path = RUNS, *, kafka: str = DEFAULT_KAFKA, items: Sequence[Item] | None = None
+) -> list[Check]:
+    """Repair what is not well and can be repaired here; the findings are those of afterwards."""
+    subject = _subject(runs, kafka)
+    return [_repaired(item, subject, progress) for item in items or ITEMS]
 
 
 def healthy(checks: Sequence[Check]) -> bool:
     """Whether all that is required is there."""
     return all(check.ok for check in checks if check.required)
+
+
+def _subject(runs: Path, kafka: str) -> Subject:
+    read_lock(kafka)  # an unknown version is the caller's mistake, not the machine's
+    return Subject(kafka=kafka, runs=runs)
+
+
+def _repaired(item: Item, subject: Subject, progress: Progress) -> Check:
+    check = _check(item, subject)
+    if check.ok or item.repair is None:
+        return check
+    try:
+        item.repair(subject, progress)
+    except LockstepError as error:
+        return _ill(item, error)
+    return _check(item, subject)
 
 
 def _check(item: Item, subject: Subject) -> Check:
