@@ -48,45 +48,41 @@ def height(lane: Lane) -> float:
 
 def draw(svg: Node, lane: Lane, palette: Brokers, *, x: Linear, y: float, left: float) -> None:
     """One lane: the leader as a bar, and under it one stripe per replica, filled while it is in the ISR."""
-    svg.label(left - 8, y + BAR - 4, clipped(lane.name, left - 8), "strong", anchor="end")
+    svg.label(left - 8, y + BAR - 4, clipped(lane.name, left - 12, size=12), "strong", anchor="end")
     entries = sorted(lane.lane, key=lambda entry: entry.t)
-    for start, end, (leader, epoch) in _stretches([(it.t, (it.leader, it.leader_epoch)) for it in entries], x.high):
-        _leader(svg, lane.name, leader, epoch, palette, x=x, times=(start, end), y=y)
     replicas = _replicas(lane)
-    for row, broker in enumerate(replicas):
-        top = y + BAR + 1 + (REPLICA + 1) * row
-        svg.line(x(x.low), top + REPLICA / 2, x(x.high), top + REPLICA / 2, "out-of-sync")
-        for start, end, in_sync in _stretches([(entry.t, broker in entry.isr) for entry in entries], x.high):
-            if in_sync:
-                svg.rect(x(start), top, x(end) - x(start), REPLICA, f"isr {palette.colour(broker)}")
+    bars: list[tuple[float, float]] = []  # the room that each leader's bar has left for a note
+    for start, end, (leader, epoch) in _stretches([(it.t, (it.leader, it.leader_epoch)) for it in entries], x.high):
+        led = leader is not None and leader in palette.ids
+        tail = "" if epoch is None else f" · epoch {epoch}"
+        who = f"broker {leader}" if led else "no leader"
+        colour = palette.colour(leader) if led and leader is not None else "none"
+        title = f"{lane.name}: {who}{tail}, {_during(start, end)}"
+        svg.rect(x(start), y, x(end) - x(start) - 1, BAR, f"leader {colour}", title=title, rx=2)
+        texts = (f"{who}{tail}", who, str(leader)) if led else (who,)
+        bars.append((_fit(svg, texts, x(start), x(end), y, "on-bar" if led else ""), x(end)))
     for start, end, isr in _stretches([(entry.t, tuple(entry.isr)) for entry in entries], x.high):
+        for row, broker in enumerate(replicas):
+            top = y + BAR + 1 + (REPLICA + 1) * row
+            if broker in isr:
+                svg.rect(x(start), top, x(end) - x(start), REPLICA, f"isr {palette.colour(broker)}")
+            else:
+                title = f"{lane.name}: {broker} out of sync, {_during(start, end)}"
+                svg.rect(x(start), top, x(end) - x(start), REPLICA, "out-of-sync", title=title)
         if len(isr) < len(replicas):
-            missing = words.listing([str(broker) for broker in replicas if broker not in isr])
-            title = f"{lane.name}: ISR {words.plain(list(isr))} without {missing}, {_during(start, end)}"
-            svg.rect(x(start), y + BAR, x(end) - x(start), height(lane) - BAR - GAP + 2, "shrunk", title=title)
+            rooms = [(max(x(start), left), min(x(end), right)) for left, right in bars]
+            left, right = max(rooms, key=lambda room: room[1] - room[0])
+            _fit(svg, (f"ISR {words.plain(list(isr))}",), left, right, y, "on-bar isr-note")
 
 
-def _leader(
-    svg: Node,
-    name: str,
-    leader: int | None,
-    epoch: int | None,
-    palette: Brokers,
-    *,
-    x: Linear,
-    times: tuple[float, float],
-    y: float,
-) -> None:
-    left, right = x(times[0]), x(times[1])
-    known = leader is not None and leader in palette.ids
-    tail = "" if epoch is None else f" · epoch {epoch}"
-    who = f"broker {leader}" if known else "no leader"
-    colour = palette.colour(leader) if known and leader is not None else "none"
-    svg.rect(left, y, right - left - 1, BAR, f"leader {colour}", title=f"{name}: {who}{tail}, {_during(*times)}", rx=2)
-    for text in (f"{who}{tail}", who, str(leader) if known else ""):
-        if text and text_width(text) + 8 <= right - left:
-            svg.label(left + 5, y + BAR - 4, text, "on-bar" if known else "")
-            break
+def _fit(svg: Node, texts: Sequence[str], left: float, right: float, y: float, class_: str) -> float:
+    """Write the longest of `texts` that fits, and return where the room after it begins."""
+    for text in texts:
+        end = left + 5 + text_width(text, size=12)
+        if end + 3 <= right:
+            svg.label(left + 5, y + BAR - 4, text, class_)
+            return end + 8
+    return right
 
 
 def _during(start: float, end: float) -> str:

@@ -17,6 +17,7 @@ import jinja2
 from markupsafe import Markup
 
 from harness.history.schema import sequence_of, writer_of
+from reference_model.guarantees import GUARANTEES
 from reports import story, words
 from reports.buckets import Buckets, buckets
 from reports.content import Anomaly, Guarantee, Operation, Outcome, Status
@@ -90,7 +91,7 @@ def page(run: Run) -> str:
         script=script,
         policy=_policy(style, script),
         numbers=_numbers(run, rows),
-        promises=words.PROMISES,
+        promises={guarantee.name: guarantee for guarantee in GUARANTEES},
         cases=_cases(run),
         timeline=picture,
         rows=rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from reports import words
@@ -56,12 +57,16 @@ def active_fault(run: Run, anomaly: Anomaly) -> str:
     """The fault that was active then: as the checker says, or else by time."""
     if anomaly.fault:
         return anomaly.fault
-    began = anomaly.began_ns
-    if began is None:
+    if not anomaly.operations:
         return "not known"
-    t = run.since_origin(began)
-    active = [fault.title for fault in run.bands if fault.start_t <= t and (fault.end_t is None or t <= fault.end_t)]
-    return words.listing(active) or "none"
+    active = [fault for fault in run.bands if any(_overlaps(run, fault, operation) for operation in anomaly.operations)]
+    return words.listing([fault_summary(fault) for fault in active]) or "none"
+
+
+def _overlaps(run: Run, fault: Fault, operation: Operation) -> bool:
+    over_before = fault.end_t is not None and fault.end_t < run.since_origin(operation.invoke_ns)
+    ended_before = operation.return_ns is not None and run.since_origin(operation.return_ns) < fault.start_t
+    return not over_before and not ended_before
 
 
 def replay_command(run: Run) -> str:
@@ -88,21 +93,44 @@ def steps(plan: Plan) -> list[str]:
     return [_step(step, faults) for step in plan.steps]
 
 
-def fault_phase(phase: str) -> str:
-    return {
-        "intent": "Intended",
-        "effect": "Done",
-        "proof": "Proof that it bit",
-        "healed": "Healed",
-        "failed": "Failed",
-    }.get(phase, words.label(phase).capitalize() or "Noted")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One moment of a fault's life, ready to be read."""
+
+    t: float
+    phase: str
+    text: str
+    alert: bool
+
+
+def told(fault: Fault) -> list[Told]:
+    """What was intended, done, proved and healed; each line says only what the ones before it did not."""
+    known: dict[str, Any] = {}
+    lines: list[Told] = []
+    for moment in fault.moments:
+        unproved = moment.phase == "proof" and moment.detail.get("bit") is False
+        new = {key: value for key, value in moment.detail.items() if key != "bit" and known.get(key) != value}
+        known |= new
+        phase = "Not proved" if unproved else PHASES.get(moment.phase) or words.label(moment.phase).capitalize()
+        lines.append(Told(t=moment.t, phase=phase, text=detail(new), alert=unproved or moment.phase == "failed"))
+    return lines
+
+
+PHASES = {"intent": "Intended", "effect": "Done", "proof": "Proof that it bit", "healed": "Healed", "failed": "Failed"}
 
 
 def detail(fields: Mapping[str, Any]) -> str:
-    """Free proof fields in words; a fault that explains itself in `text` is taken at its word."""
-    rest = {key: value for key, value in fields.items() if key != "text"}
-    said = [str(fields["text"])] if fields.get("text") else []
-    return "; ".join(said + [f"{words.label(key)} {words.shown(key, value)}" for key, value in rest.items()])
+    """Free proof fields in words; what has a before and an after is told as a change."""
+    said: list[str] = []
+    for key, value in fields.items():
+        name = key.removesuffix("_before").removesuffix("_after")
+        if key.endswith("_after") and f"{name}_before" in fields:
+            continue
+        if key.endswith("_before") and f"{name}_after" in fields:
+            said.append(f"{words.label(name)} {words.shown(key, value)} → {words.shown(key, fields[f'{name}_after'])}")
+        else:
+            said.append(words.fact(key, value))
+    return "; ".join(said)
 
 
 def fault_summary(fault: Fault) -> str:
@@ -126,7 +154,7 @@ def _passed(run: Run) -> str:
     if run.faults:
         done = list(dict.fromkeys(fault_summary(fault) for fault in run.faults))
         more = f" and {len(done) - 2} more" if len(done) > 2 else ""
-        sentence += f", through {words.listing(done[:2])}{more}"
+        sentence += f", through the {words.listing(done[:2])}{more}"
     return f"{sentence}."
 
 
@@ -139,7 +167,7 @@ def _named(fields: Mapping[str, Any], known: tuple[str, ...]) -> str:
     said = {"partitions": "{} partitions", "replication": "replication {}", "min_isr": "min.insync.replicas {}"}
     parts = [said[key].format(words.plain(fields[key])) for key in known if key in fields]
     rest = {key: value for key, value in fields.items() if key not in (*known, "name")}
-    parts += [f"{words.label(key)} {words.shown(key, value)}" for key, value in rest.items()]
+    parts += [words.fact(key, value) for key, value in rest.items()]
     return f"{words.plain(fields.get('name', 'topic'))}: {', '.join(parts).replace('1 partitions', '1 partition')}"
 
 
@@ -157,7 +185,7 @@ def _workload(workload: Mapping[str, Any]) -> str:
     idempotent = fields.pop("idempotent", None)
     if idempotent is not None:
         parts.append("idempotent" if idempotent else "not idempotent")
-    parts += [f"{words.label(key)} {words.shown(key, value)}" for key, value in fields.items() if value is not None]
+    parts += [words.fact(key, value) for key, value in fields.items() if value is not None]
     return f"{said}: {', '.join(parts)}" if parts else said
 
 
@@ -174,7 +202,5 @@ def _step(step: Mapping[str, Any], faults: Mapping[Any, str]) -> str:
         sentence = f"Heal the {faults.get(of, 'fault')} of step {words.plain(of)}"
     else:
         sentence = words.label(action).capitalize()
-    rest = ", ".join(
-        f"{words.label(key)} {words.shown(key, value)}" for key, value in fields.items() if value is not None
-    )
+    rest = ", ".join(words.fact(key, value) for key, value in fields.items() if value is not None)
     return f"{sentence} ({rest})" if rest else sentence

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 Attribute = str | float | int | None
 
-GLYPH_WIDTH = 0.56
-"""Average width of a glyph in a sans-serif font, as a share of its size: good enough to keep labels apart."""
+GLYPH_WIDTH = 0.6
+"""Average width of a glyph in a sans-serif font, as a share of its size: generous, so that labels stay apart."""
 
 
 class Node:

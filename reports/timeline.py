@@ -15,11 +15,11 @@ from reports.scales import Linear, Log, decades, from_zero, pack
 from reports.svg import Node, clipped, figure, text_width
 
 WIDTH = 1040
-LEFT, RIGHT = 84, 70
+LEFT, RIGHT = 84, 12
 ROW = 19
 PANEL = 112
 SMALL_PANEL = 40
-GAP = 30
+GAP = 36
 
 QUANTILES: tuple[tuple[str, str, Callable[[Latency], float]], ...] = (
     ("p50", "p50", lambda latency: latency.p50_ms),
@@ -90,7 +90,7 @@ def timeline(series: Series, rows: Buckets, faults: Sequence[Fault]) -> Timeline
         _band_label(svg, fault, x, ROW * (1 + row) + 2)
 
     canvas = _Canvas(svg, x, header)
-    _throughput(canvas, rows)
+    _throughput(canvas, series, rows)
     _latency(canvas, rows)
     _unknown(canvas, rows, has_unknown)
     _leaders(canvas, shown)
@@ -138,15 +138,21 @@ def _phases(svg: Node, series: Series, x: Linear) -> None:
 def _time_axis(svg: Node, x: Linear, *, top: float, bottom: float) -> None:
     for t in x.ticks(10):
         svg.line(x(t), top, x(t), bottom, "grid")
-        svg.label(x(t), bottom + 14, f"{t:g}", "tick", anchor="middle")
-    svg.label(WIDTH - RIGHT + 8, bottom + 14, "seconds", "tick")
+        svg.label(x(t), bottom + 14, f"{t:g} s", "tick", anchor="middle")
 
 
-def _throughput(canvas: _Canvas, rows: Buckets) -> None:
+def _throughput(canvas: _Canvas, series: Series, rows: Buckets) -> None:
     top, bottom = canvas.panel(PANEL, "Throughput, records per second")
     acknowledged = [rows.per_second(row.acknowledged) for row in rows.rows]
     read = [rows.per_second(row.read) for row in rows.rows]
-    y = from_zero([*acknowledged, *read], start=bottom, end=top)
+    # The final read is many times faster than the load, which it would flatten: it may leave the panel.
+    loads = [
+        (phase.start_t, phase.end_t) for phase in series.phases if phase.name == "load" and phase.end_t is not None
+    ]
+    during = [any(start <= row.t < end for start, end in loads) or not loads for row in rows.rows]
+    y = from_zero(
+        [*acknowledged, *(rate for rate, loaded in zip(read, during, strict=True) if loaded)], start=bottom, end=top
+    )
     _value_axis(
         canvas.svg, [(tick, f"{tick:,.0f}" if tick >= 10 or tick == 0 else f"{tick:g}") for tick in y.ticks(3)], y
     )
@@ -155,8 +161,11 @@ def _throughput(canvas: _Canvas, rows: Buckets) -> None:
         canvas.svg.rect(canvas.x(start), bottom - 5, canvas.x(end) - canvas.x(start), 5, "silence", title=title)
     _steps(canvas, rows, acknowledged, y, "acknowledged", filled=True)
     _steps(canvas, rows, read, y, "read", filled=False)
-    ends = [("acked", "acknowledged", acknowledged), ("read", "read", read)]
-    _end_labels(canvas.svg, [(text, class_, y(values[-1])) for text, class_, values in ends if values], top, bottom)
+    beyond = [(rate, row.t) for rate, row in zip(read, rows.rows, strict=True) if rate > y.high]
+    if beyond:
+        fastest, _ = max(beyond)
+        canvas.svg.label(canvas.x(beyond[0][1]) + 4, top + 12, f"↑ {fastest:,.0f}", "tick")
+    _legend(canvas.svg, top, [("acknowledged", "acknowledged"), ("read", "read")])
 
 
 def _steps(canvas: _Canvas, rows: Buckets, values: Sequence[float], y: Linear, class_: str, *, filled: bool) -> None:
@@ -188,8 +197,7 @@ def _latency(canvas: _Canvas, rows: Buckets) -> None:
                 canvas.svg.add("circle", cx=points[0][0], cy=points[0][1], r=2, class_=f"dot {class_}")
             else:
                 canvas.svg.add("path", d=_path(points), class_=f"line {class_}")
-    last = measured[-1][1]
-    _end_labels(canvas.svg, [(text, class_, y(read(last))) for text, class_, read in reversed(QUANTILES)], top, bottom)
+    _legend(canvas.svg, top, [(text, class_) for text, class_, _ in QUANTILES])
 
 
 def _ms(value: float) -> str:
@@ -246,17 +254,14 @@ def _value_axis(svg: Node, ticks: Sequence[tuple[float, str]], y: Linear | Log) 
         svg.label(LEFT - 8, y(value) + 4, text, "tick", anchor="end")
 
 
-def _end_labels(svg: Node, labels: Sequence[tuple[str, str, float]], top: float, bottom: float) -> None:
-    """Name each line at its right end, moved apart where they would overlap, from the top down."""
-    ordered = sorted(labels, key=lambda label: label[2])
-    places = [max(top + 4, min(y + 4, bottom + 4)) for _, _, y in ordered]
-    for index in range(1, len(places)):
-        places[index] = max(places[index], places[index - 1] + 12)
-    lift = max(0.0, places[-1] - bottom - 4) if places else 0.0
-    for index in reversed(range(len(places))):
-        places[index] = places[index] - lift if index == len(places) - 1 else min(places[index], places[index + 1] - 12)
-    for (text, class_, _), y in zip(ordered, places, strict=True):
-        svg.label(WIDTH - RIGHT + 8, y, text, f"end {class_}")
+def _legend(svg: Node, top: float, items: Sequence[tuple[str, str]]) -> None:
+    """Names of the lines, right-aligned on the line of the panel's title."""
+    right = float(WIDTH - RIGHT)
+    for text, class_ in reversed(items):
+        left = right - text_width(text) - 6
+        svg.label(right, top - 8, text, anchor="end")
+        svg.line(left - 20, top - 12, left - 5, top - 12, f"line {class_}")
+        right = left - 36
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:

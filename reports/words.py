@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-PROMISES = {
-    "no-lost-acks": "An acknowledged write is there when the log is read to its end.",
-    "one-value-per-offset": "Everyone who reads an offset reads the same record.",
-    "no-duplicates": "A record that was sent once is in the log once.",
-    "no-phantoms": "Only what was sent is ever read.",
-    "real-time-order": "A write acknowledged before another began comes first in the log.",
-    "monotonic-reads": "A reader moves forward and skips nothing.",
-}
-"""What each guarantee promises, in one line for somebody who has never heard its name."""
-
 SECRET_MARKS = ("password", "secret", "jaas", "token", "credential", "ssl.key")
 
 
@@ -60,8 +50,18 @@ def listing(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
 
+def fact(key: str, value: object) -> str:
+    """A free field in words: `gone_after_ms: 12` is "gone after 12 ms", `in_isr: true` is "in ISR"."""
+    if isinstance(value, bool):
+        return label(key) if value else f"not {label(key)}"
+    name, _, unit = key.rpartition("_")
+    if name and unit in ("ms", "s", "ns") and isinstance(value, int | float):
+        return f"{label(name)} {shown(key, value)} {unit}"
+    return f"{label(key)} {shown(key, value)}"
+
+
 def label(key: str) -> str:
-    return key.replace("_", " ").strip()
+    return " ".join("ISR" if word == "isr" else word for word in key.split("_") if word)
 
 
 def plain(value: object) -> str:
@@ -73,7 +73,7 @@ def plain(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{label(str(key))} {shown(str(key), item)}" for key, item in value.items()) or "nothing"
+        return ", ".join(fact(str(key), item) for key, item in value.items()) or "nothing"
     if isinstance(value, list):
         return ", ".join(plain(item) for item in value) or "none"
     return str(value)

@@ -17,7 +17,9 @@ RUN_S = 21.0
 KILL_S, HEAL_S = 5.1, 10.4
 
 HOSTILE = "<script>alert(1)</script>"
-BREAKOUT = "</script></style></title><img src=x onerror=alert(2)>\"'`]]>--!> {{7*7}} \u202egnp\u0000 | **x** [a](https://evil)"
+BREAKOUT = (
+    "</script></style></title><img src=x onerror=alert(2)>\"'`]]>--!> {{7*7}} \u202egnp\u0000 | **x** [a](https://evil)"
+)
 
 GUARANTEES = (
     "no-lost-acks",
@@ -63,7 +65,11 @@ def violation_run(directory: Path) -> Path:
         "count": 1,
         "reason": "1 write stands before another one that had been acknowledged before it began",
     }
-    guarantees[2] |= {"status": "permitted", "count": 1, "reason": "writer 3 is not idempotent, so a retry may append twice"}
+    guarantees[2] |= {
+        "status": "permitted",
+        "count": 1,
+        "reason": "writer 3 is not idempotent, so a retry may append twice",
+    }
     guarantees[5] |= {"status": "not-applicable", "reason": "no reader followed the log while it was written"}
     fault = "kill of broker-2 (leader of orders-0)"
     lost = [
@@ -75,8 +81,8 @@ def violation_run(directory: Path) -> Path:
             "offset": 4117 + index,
             "value": value_id(1, 2031 + index),
             "fault": fault,
-            "text": f"The write of value {value_id(1, 2031 + index)} was acknowledged at offset {4117 + index} of orders-0, "
-            "and the final read to log end 9211 did not find it.",
+            "text": f"The write of record {2031 + index} was acknowledged at offset {4117 + index} of orders-0, and "
+            "the final read to log end 9211 did not find it.",
             "operations": [
                 operation(8120 + index, 1, "send", 5.08 + index / 1000, 3.4, offset=4117 + index),
                 operation(21877, 9, "poll", 18.2, 41.0),
@@ -92,7 +98,7 @@ def violation_run(directory: Path) -> Path:
         "offset": 4121,
         "value": value_id(2, 1987),
         "fault": fault,
-        "text": "Send #8131 began after send #8126 had been acknowledged at offset 4123, and was given the earlier offset 4121.",
+        "text": "Send #8131 began after send #8126 was acknowledged at offset 4123, and got offset 4121.",
         "operations": [
             operation(8126, 1, "send", 5.087, 2.9, offset=4123),
             operation(8131, 2, "send", 5.0931, 1890.0, offset=4121),
@@ -118,7 +124,7 @@ def undecided_run(directory: Path) -> Path:
     guarantees = [_held(name) for name in GUARANTEES]
     guarantees[0] |= {
         "status": "undecided",
-        "reason": "orders-1 was not read to its end (stopped at 2977 of 3120), so 12 writes may be late rather than lost",
+        "reason": "orders-1 was not read to its end (stopped at 2977 of 3120), so 12 writes may only be late",
     }
     verdict = _verdict("undecided", guarantees, [])
     return _write(directory, verdict=verdict, healed=False)
@@ -143,7 +149,7 @@ def hostile_run(directory: Path) -> Path:
     run = _write(directory, verdict=_verdict("violation", guarantees, [anomaly]))
     for name in ("run.json", "plan.json", "series.json", "ledger.jsonl"):
         text = (run / name).read_text()
-        for word in ("orders", "broker-2", "load", "kraft", "process", "2.12.0", "epoch_change"):
+        for word in ("orders", "broker-2", "load", "kraft", "process", "2.12.0", "stopped"):
             text = text.replace(word, json.dumps(word + HOSTILE + BREAKOUT)[1:-1])
         (run / name).write_text(text)
     return run
@@ -174,7 +180,13 @@ def _verdict(word: str, guarantees: list[Document], anomalies: list[Document]) -
 def _write(directory: Path, *, verdict: Document, healed: bool = True) -> Path:
     directory.mkdir(parents=True)
     command = "lockstep run leader-kill --seed 7"
-    phases = [("start", -7.4, -0.2), ("load", 0.0, LOAD_S), ("heal", LOAD_S, 17.9), ("final-read", 17.9, 20.1), ("stop", 20.1, RUN_S)]
+    phases = [
+        ("start", -7.4, -0.2),
+        ("load", 0.0, LOAD_S),
+        ("heal", LOAD_S, 17.9),
+        ("final-read", 17.9, 20.1),
+        ("stop", 20.1, RUN_S),
+    ]
     run = {
         "run": directory.name,
         "scenario": "leader-kill",
@@ -222,9 +234,18 @@ def _plan() -> Document:
 def _ledger(healed: bool) -> list[Document]:
     process = {"entry": 1, "time_ns": at(-7.0), "kind": "process", "phase": "effect", "pid": 4000}
     asked = {"fault": "kill", "step": 2, "target_asked": "leader of orders-0"}
-    died = {"pid": 4711, "signal": "SIGKILL", "gone_after_ms": 12}
-    moved = {"epoch_change": "0 to 1", "new_leader": 3, "isr": [1, 3], "after_ms": 1840}
-    back = {"pid": 4802, "in_isr_again": True, "isr": [1, 2, 3]}
+    died = {"killed": {"pid": 4711}, "signal": "SIGKILL"}
+    moved = {
+        **died,
+        "state": "stopped",
+        "partition": "orders-0",
+        "leader_before": 2,
+        "leader_epoch_before": 0,
+        "leader_after": 3,
+        "leader_epoch_after": 1,
+        "moved_after_ms": 1840,
+    }
+    back = {"restarted": {"pid": 4802}, "in_isr_of": ["orders-0", "orders-1", "orders-2"], "back_after_ms": 5310}
     known = {**asked, "target_resolved": "broker-2"}
     fault = [
         {"time_ns": at(5.094), "phase": "intent", **asked},
@@ -246,7 +267,7 @@ def _series(healed: bool) -> Document:
         thin = 7.0 <= t < HEAL_S or (not healed and t >= HEAL_S)
         share = 0.0 if down or not loaded else 0.72 if thin else min(1.0, 0.5 + t)
         acknowledged = round(620 * share * noise.uniform(0.92, 1.08))
-        read = round(acknowledged * 2 + (900 if t == 7.0 else 0)) if loaded else round(4200 if 18 <= t < 20 else 0)
+        read = round(acknowledged * 2 + (900 if t == 7.0 else 0)) if loaded else 4200 if 18 <= t < 20 else 0
         throughput.append({"t": t, "acknowledged": acknowledged, "unknown": 37 if t == 5.0 else 0, "read": read})
         if acknowledged:
             p50 = (3.1 if not thin else 4.4) * noise.uniform(0.85, 1.2) * (7 if t < 0.5 else 1)
@@ -279,7 +300,7 @@ def _series(healed: bool) -> Document:
         "throughput": throughput,
         "latency": latency,
         "leaders": leaders,
-        "faults": [{**fault, "end_t": HEAL_S if healed else None, "proof": {"epoch_change": "0 to 1"}}],
+        "faults": [{**fault, "end_t": HEAL_S if healed else None, "proof": {"leader_before": 2, "leader_after": 3}}],
         "phases": [
             {"name": "load", "start_t": 0.0, "end_t": LOAD_S},
             {"name": "heal", "start_t": LOAD_S, "end_t": 17.9},
