@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.checker import SparkStarter, Verdict, judge
+from harness.clients.librdkafka import logging_to
 from harness.clients.observer import MetadataObserver
 from harness.cluster.backends import Backend, prepare
 from harness.cluster.cluster import Cluster
@@ -63,7 +64,7 @@ def run(
         with directory.phase("start"), progress.action(f"starting {_words(spec, backend)}"):
             cluster.start()
         spark.start()  # it comes up while the cluster runs
-        with Recorder(directory.path, directory.info.run) as recorder:
+        with logging_to(directory.path / "clients.log"), Recorder(directory.path, directory.info.run) as recorder:
             _exercise(plan, cluster, directory, recorder, progress)
         with directory.phase("stop"):
             cluster.stop()

@@ -98,6 +98,7 @@ class RunDirectory:
         """Note when a phase began and ended, also when it ends badly."""
         phase = Phase(name=name, start_ns=time.monotonic_ns())
         self.info.phases.append(phase)
+        self.save()
         try:
             yield
         finally:

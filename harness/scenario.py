@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.plan import PlanBuilder
+from harness.plan import Plan, PlanBuilder
 
 ENTRY_POINTS = "lockstep.scenarios"
 
@@ -27,6 +27,12 @@ class Scenario:
     name: str
     summary: str
     describe: Describe
+
+    def plan(self, seed: int, *, hold_s: float | None = None) -> Plan:
+        """The plan that this scenario makes of a seed; `hold_s` stretches all its holds together to that length."""
+        builder = PlanBuilder(self.name, seed)
+        self.describe(builder)
+        return builder.build(hold_s=hold_s)
 
 
 _registry: dict[str, Scenario] = {}

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import as_json, cluster_options, print_json, runs_dir, spec_from
+from harness.cluster.spec import DEFAULT_KAFKA
 from harness.errors import UsageError
 
 
@@ -85,4 +86,22 @@ def logs(node: str, run_name: str | None, cluster: str | None, lines: int, runs_
             click.echo(line, nl=False)
 
 
-COMMANDS = (up, down, heal, logs)
+@click.group()
+def image() -> None:
+    """The Kafka image of the docker backend."""
+
+
+@image.command(name="build")
+@click.option("--kafka", default=DEFAULT_KAFKA, show_default=True, help="Kafka version.")
+@click.option("--base", help="A local image with a Java runtime to build on; found or made if not given.")
+def image_build(kafka: str, base: str | None) -> None:
+    """Build the image from the locked jars, for machines that cannot pull the official one."""
+    from harness.cluster.distribution import read_lock
+    from harness.cluster.docker import build_image
+    from harness.progress import Progress
+
+    read_lock(kafka)
+    click.echo(build_image(kafka, Progress(), base))
+
+
+COMMANDS = (up, down, heal, logs, image)

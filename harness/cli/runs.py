@@ -45,14 +45,11 @@ def run(
     as_json: bool,
 ) -> int:
     """Run a chaos scenario on a fresh cluster, judge what happened, and write a report."""
-    from harness.plan import PlanBuilder
     from harness.scenario import get_scenario
 
     chosen = get_scenario(scenario, scenario_dirs)
     seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
-    builder = PlanBuilder(chosen.name, seed)
-    chosen.describe(builder)
-    plan = builder.build(hold_s=seconds(duration) if duration else None)
+    plan = chosen.plan(seed, hold_s=seconds(duration) if duration else None)
     return _carry_out(plan, spec_from(kafka, mode, brokers, controllers), backend, runs_dir, as_json)
 
 

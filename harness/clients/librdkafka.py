@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -13,10 +16,25 @@ from harness.history.schema import Outcome
 CLIENT = "librdkafka"
 
 _log = logging.getLogger("lockstep.librdkafka")
+_log.propagate = False
+_log.addHandler(logging.NullHandler())
 
 # The record never left the client: these, and only these, are certain not to have happened. Any broker error may follow
 # an earlier attempt that was appended (a retry of an appended batch can end in NOT_ENOUGH_REPLICAS), so it is unknown.
 CERTAINLY_NOT_SENT = frozenset({KafkaError._PURGE_QUEUE, KafkaError._QUEUE_FULL, KafkaError.MSG_SIZE_TOO_LARGE})
+
+
+@contextmanager
+def logging_to(path: Path) -> Iterator[None]:
+    """What the clients say goes to a file of the run, and never to the user's terminal."""
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    _log.addHandler(handler)
+    try:
+        yield
+    finally:
+        _log.removeHandler(handler)
+        handler.close()
 
 
 def version() -> str:

@@ -35,7 +35,7 @@ def prepare(spec: ClusterSpec, backend: Backend, java: Java, progress: Progress)
     kafka = distribution(spec.kafka, java, progress)
     toxiproxy = toxiproxy_server(progress)
     if backend is Backend.DOCKER:
-        from harness.cluster.docker import DockerCluster, prepare_image
+        from harness.cluster.docker import DockerCluster, prepare_image  # not everyone has an engine
 
         image = prepare_image(spec.kafka, kafka, progress)
         return partial(DockerCluster, spec, distribution=kafka, image=image)

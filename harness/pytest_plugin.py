@@ -1,0 +1,150 @@
+"""The pytest plugin: real clusters and whole scenario runs as fixtures.
+
+Loaded by entry point in every pytest process of every project that has Lockstep installed, so nothing heavy (pyspark,
+confluent_kafka) is imported before a fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from harness.checker import SparkStarter
+    from harness.cluster.cluster import Cluster
+    from harness.run import Finished
+
+    RunScenario = Callable[..., Finished]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("lockstep", "real Kafka clusters")
+    group.addoption(
+        "--lockstep-runs",
+        metavar="DIR",
+        default=None,
+        help="keep run directories here instead of a temporary place",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "lockstep(kafka='4.3.1', brokers=3, backend='process', ...): what lockstep_cluster gives to this test",
+    )
+
+
+@pytest.fixture(scope="session")
+def lockstep_runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the runs of this session are kept."""
+    chosen = request.config.getoption("--lockstep-runs")
+    return Path(chosen) if chosen else tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def lockstep_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    """Running clusters by spec, `lockstep_clusters.get(brokers=1)`, for tests that want more than one."""
+    clusters = Clusters(tmp_path_factory)
+    yield clusters
+    clusters.close()
+
+
+@pytest.fixture
+def lockstep_cluster(request: pytest.FixtureRequest, lockstep_clusters: Clusters) -> Cluster:
+    """A running cluster as the `lockstep` marker describes it; tests that want the same one share it."""
+    marker = request.node.get_closest_marker("lockstep")
+    return lockstep_clusters.get(**(marker.kwargs if marker else {}))
+
+
+@pytest.fixture(scope="session")
+def lockstep_spark() -> SparkStarter:
+    """One Spark for all runs of this session (of this worker, under xdist)."""
+    from harness.checker import SparkStarter
+
+    return SparkStarter()
+
+
+@pytest.fixture
+def lockstep_run(lockstep_runs: Path, lockstep_spark: SparkStarter) -> RunScenario:
+    """Runs a scenario by name on a fresh cluster: `lockstep_run("leader-kill", seed=7).verdict`.
+
+    Keyword arguments: seed, backend, hold_s (length of all holds together), scenarios (directories of your own scenario
+    files), and those of `ClusterSpec`.
+    """
+
+    def run_scenario(
+        name: str,
+        *,
+        seed: int,
+        backend: str = "process",
+        hold_s: float | None = None,
+        scenarios: tuple[Path, ...] = (),
+        **spec: Any,
+    ) -> Finished:
+        from harness.cluster.backends import Backend
+        from harness.cluster.spec import ClusterSpec
+        from harness.progress import Progress
+        from harness.run import run
+        from harness.scenario import get_scenario
+        from reports import write_all
+
+        plan = get_scenario(name, scenarios).plan(seed, hold_s=hold_s)
+        finished = run(
+            plan,
+            spec=ClusterSpec(**spec),
+            backend=Backend(backend),
+            runs=lockstep_runs,
+            progress=Progress(quiet=True),
+            spark=lockstep_spark,
+        )
+        write_all(finished.directory)
+        return finished
+
+    return run_scenario
+
+
+class Clusters:
+    """Running clusters by what was asked for; one that a test left broken is replaced."""
+
+    def __init__(self, directories: pytest.TempPathFactory) -> None:
+        self._directories = directories
+        self._open: dict[str, tuple[Cluster, ExitStack]] = {}
+
+    def get(self, **wanted: Any) -> Cluster:
+        from harness.cluster.node import NodeState
+
+        key = repr(sorted(wanted.items()))
+        if key in self._open:
+            cluster, stack = self._open[key]
+            if all(node.state() is NodeState.RUNNING for node in cluster.nodes.values()):
+                return cluster
+            stack.close()
+        self._open[key] = self._start(wanted)
+        return self._open[key][0]
+
+    def _start(self, wanted: dict[str, Any]) -> tuple[Cluster, ExitStack]:
+        from harness.cluster.backends import Backend, prepare
+        from harness.cluster.spec import ClusterSpec
+        from harness.java import find_java
+        from harness.ledger import Ledger
+        from harness.progress import Progress
+        from harness.rundir import registered
+
+        options = dict(wanted)
+        backend = Backend(options.pop("backend", Backend.PROCESS))
+        open_cluster = prepare(ClusterSpec(**options), backend, find_java(), Progress(quiet=True))
+        directory = self._directories.mktemp("cluster")
+        with ExitStack() as stack:
+            ledger = stack.enter_context(Ledger(directory))
+            stack.enter_context(registered(directory))
+            cluster = stack.enter_context(open_cluster(directory, ledger))
+            cluster.start()
+            return cluster, stack.pop_all()
+
+    def close(self) -> None:
+        for _, stack in self._open.values():
+            stack.close()

@@ -1,0 +1,58 @@
+"""What all tests share: a state directory of their own, and a CI in which nothing is skipped quietly."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+Lockstep = Callable[..., "subprocess.CompletedProcess[str]"]
+
+LOCKSTEP = Path(sys.executable).parent / "lockstep"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Tests register and heal their own runs, never those of the person who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOCKSTEP_STATE", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("LOCKSTEP_RUNS", raising=False)
+        patch.delenv("LOCKSTEP_PORT_BASE", raising=False)
+        yield
+
+
+@pytest.fixture
+def lockstep(tmp_path: Path) -> Lockstep:
+    """Run the command as a user would, in a directory of its own."""
+
+    def call(
+        *arguments: str, env: dict[str, str] | None = None, timeout_s: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [LOCKSTEP, *arguments],
+            cwd=tmp_path,
+            env=os.environ | (env or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+
+    return call
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skip is a failure: something that should have been there was missing."""
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true" and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.longrepr = f"skipped in CI, where nothing may be missing: {reason}"
+    return report

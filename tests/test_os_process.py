@@ -1,0 +1,97 @@
+"""Processes are known by pid and start time, and nothing else is ever touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ClusterError, EnvironmentError_
+from harness.heal import heal
+from harness.ledger import LEDGER, Ledger, read_ledger
+from harness.os_process import TOKEN, OsProcess, processes_of, started
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is not ours to touch."""
+    with subprocess.Popen(["sleep", "600"], env=os.environ | {TOKEN: "somebody-else's"}) as process:
+        yield process
+        process.kill()
+
+
+def sleeper(ledger: Ledger) -> OsProcess:
+    return OsProcess.launch(ledger, name="sleeper", argv=["sleep", "600"], log=ledger.path.with_name("log"))
+
+
+def test_pause_resume_kill(ledger: Ledger) -> None:
+    process = sleeper(ledger)
+    assert process.alive()
+    process.pause()
+    assert process.paused()
+    process.resume()
+    assert not process.paused()
+    process.kill()
+    assert not process.alive()
+    assert process.exit_code() == -signal.SIGKILL
+    with pytest.raises(ClusterError, match="is not running"):
+        process.pause()
+
+
+def test_a_program_that_is_not_there(ledger: Ledger) -> None:
+    with pytest.raises(EnvironmentError_, match="cannot run /no/such/java"):
+        OsProcess.launch(ledger, name="x", argv=["/no/such/java"], log=ledger.path.with_name("log"))
+    assert not list(ledger.open_entries())
+
+
+def test_heal_kills_what_the_ledger_names_and_closes_it(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger:
+        process = sleeper(ledger)
+    healed = heal(tmp_path)
+    assert healed.removed == (f"sleeper (pid {process.pid})",)
+    assert not process.alive()
+    assert not any(entry.open for entry in read_ledger(tmp_path / LEDGER))
+    assert heal(tmp_path).removed == ()
+
+
+def test_heal_finds_a_process_whose_pid_was_never_written(tmp_path: Path) -> None:
+    """The owner died between starting the process and noting its pid: the token is how it is found."""
+    with Ledger(tmp_path) as ledger:
+        ledger.intent("process", name="orphan", token="only-this-one")
+    with subprocess.Popen(["sleep", "600"], env=os.environ | {TOKEN: "only-this-one"}) as orphan:
+        assert heal(tmp_path).removed == (f"orphan (pid {orphan.pid})",)
+        assert orphan.wait(10) == -signal.SIGKILL
+
+
+def test_a_recycled_pid_is_not_touched(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> None:
+    with Ledger(tmp_path) as ledger:
+        entry = ledger.intent("process", name="broker-1", token="ours")
+        entry.effect(pid=bystander.pid, started=started(bystander.pid) - 1)
+        assert processes_of(entry) == []
+    assert heal(tmp_path).removed == ()
+    assert bystander.poll() is None
+
+
+def test_somebody_elses_token_is_not_touched(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> None:
+    with Ledger(tmp_path) as ledger:
+        ledger.intent("process", name="broker-1", token="ours")
+    assert heal(tmp_path).removed == ()
+    assert bystander.poll() is None
+
+
+def test_heal_leaves_a_run_with_a_living_owner_alone(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger:
+        process = sleeper(ledger)
+        assert heal(tmp_path).busy
+        assert process.alive()
+        process.kill()

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import UsageError
+from harness.plan import Heal, Hold, Inject, LeaderOf, Plan, PlanBuilder, leader_of, read_plan, write_plan
+from harness.scenario import get_scenario
+
+
+def plan(seed: int = 7) -> Plan:
+    return get_scenario("leader-kill").plan(seed)
+
+
+def test_leader_kill_is_hold_kill_hold_heal_hold() -> None:
+    steps = plan().steps
+    assert [type(step) for step in steps] == [Hold, Inject, Hold, Heal, Hold]
+    assert steps[1] == Inject(step=2, fault="kill", target=LeaderOf(topic="orders", partition=0))
+    assert steps[3] == Heal(step=4, of=2)
+
+
+def test_the_same_seed_gives_the_same_plan_and_another_another() -> None:
+    assert plan(7) == plan(7)
+    assert plan(7).steps != plan(8).steps
+
+
+def test_a_stored_plan_is_the_plan(tmp_path: Path) -> None:
+    write_plan(plan(), tmp_path)
+    assert read_plan(tmp_path) == plan()
+
+
+def test_a_fault_that_is_not_healed_by_a_block_stays_for_the_heal_phase() -> None:
+    builder = PlanBuilder("mine", 1)
+    topic = builder.topic("t", partitions=1, replication=3, min_isr=2)
+    builder.write(topic)
+    builder.kill(leader_of(topic, 0))
+    assert [type(step) for step in builder.build().steps] == [Inject]
+
+
+def test_holds_stretch_together() -> None:
+    stretched = get_scenario("leader-kill").plan(7, hold_s=60)
+    assert sum(step.seconds for step in stretched.steps if isinstance(step, Hold)) == pytest.approx(60, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"{", "is not a plan"),
+        (b"[]", "is not a plan"),
+        (msgspec.json.encode({"version": 9}), "plan of version 9"),
+        (msgspec.json.encode({"version": 1, "scenario": "x"}), "is not a plan"),
+    ],
+)
+def test_what_is_not_a_plan_is_refused_in_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "plan.json").write_bytes(content)
+    with pytest.raises(UsageError, match=sentence):
+        read_plan(tmp_path)
+
+
+def test_a_directory_without_a_plan(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no plan"):
+        read_plan(tmp_path)
+
+
+def test_impossible_plans_are_refused() -> None:
+    builder = PlanBuilder("mine", 1)
+    with pytest.raises(UsageError, match="min_isr is 1 to 3"):
+        builder.topic("t", partitions=1, replication=3, min_isr=4)
+    topic = builder.topic("t", partitions=1, replication=3, min_isr=2)
+    with pytest.raises(UsageError, match="needs acks=all"):
+        builder.write(topic, acks=1)
+    with pytest.raises(UsageError, match="nobody writes"):
+        builder.build()
