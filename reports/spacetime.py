@@ -54,73 +54,90 @@ def warp(moments: Sequence[float]) -> Warped:
     return Warped(tuple(ordered), tuple(places))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """An operation or a fault, in seconds since the first operation; without an end it is still going on."""
+
+    start: float
+    end: float | None
+    label: str
+    who: str = ""
+    kind: str = ""
+
+
 def diagram(operations: Sequence[Operation], faults: Sequence[Fault], *, origin_ns: int, ordered: bool) -> Markup:
     """Draw up to `OPERATIONS_LIMIT` operations; `ordered` adds arrows from what had returned to what began after."""
     chosen = sorted(operations, key=lambda operation: operation.invoke_ns)[:OPERATIONS_LIMIT]
     zero_ns = chosen[0].invoke_ns
-    offset_s = (zero_ns - origin_ns) / 1e9
-    starts = [_since(operation.invoke_ns, zero_ns) for operation in chosen]
-    ends = [None if op.return_ns is None else _since(op.return_ns, zero_ns) for op in chosen]
-    last = max([*starts, *(end for end in ends if end is not None)])
-    bands = [
-        (fault, fault.start_t - offset_s, None if fault.end_t is None else fault.end_t - offset_s) for fault in faults
-    ]
-    bands = [band for band in bands if band[1] <= last and (band[2] is None or band[2] >= 0)]
-    edges = [t for _, start, end in bands for t in (start, end) if t is not None and t <= last]
-    x = warp([*starts, *(end for end in ends if end is not None), *edges])
+    bars = [_bar(operation, zero_ns) for operation in chosen]
+    last = max(t for bar in bars for t in _edges(bar))
+    bands = [band for band in (_band(fault, (zero_ns - origin_ns) / 1e9) for fault in faults) if _meets(band, last)]
+    x = warp([t for stretch in (*bars, *bands) for t in _edges(stretch) if t <= last])
 
-    labels = [_label(operation) for operation in chosen]
-    rows = {
-        who: [index for index, op in enumerate(chosen) if op.who == who]
-        for who in dict.fromkeys(op.who for op in chosen)
-    }
-    band_rows = pack([(x(start), x(start) + text_width(fault.title)) for fault, start, _ in bands])
-    y = TOP + LINE * max(band_rows, default=0)
+    band_lines = pack([(x(band.start), x(band.start) + text_width(band.label)) for band in bands])
+    y = float(TOP + LINE * max(band_lines, default=0))
     tops: dict[str, float] = {}
-    lines: dict[int, int] = {}
-    for who, indices in rows.items():
-        packed = pack([_label_span(x(starts[index]), labels[index]) for index in indices])
-        lines |= dict(zip(indices, packed, strict=True))
-        y += LINE * (max(packed) + 1) + 6
-        tops[who] = y
-        y += BAR + 8
-    ticks = pack([_tick_span(x(t), _tick(t)) for t in x.moments])
-    height = y + 16 + 12 * (max(ticks) + 1)
+    label_lines: dict[Stretch, int] = {}
+    for who in dict.fromkeys(bar.who for bar in bars):
+        mine = [bar for bar in bars if bar.who == who]
+        packed = pack([_label_span(x(bar.start), bar.label) for bar in mine])
+        label_lines |= dict(zip(mine, packed, strict=True))
+        tops[who] = y + LINE * (max(packed) + 1) + 6
+        y = tops[who] + BAR + 8
+    tick_lines = pack([_tick_span(x(t), _tick(t)) for t in x.moments])
 
     svg = figure(
         width=WIDTH,
-        height=height,
+        height=y + 16 + 12 * (max(tick_lines) + 1),
         title="Operations in time order",
-        description="; ".join(labels) + ". Time is not to scale.",
+        description="; ".join(bar.label for bar in bars) + ". Time is not to scale.",
         class_="spacetime",
     )
-    for (fault, start, end), row in zip(bands, band_rows, strict=True):
-        right = WIDTH - RIGHT if end is None else x(end)
-        svg.rect(x(start), 4, right - x(start), y - 4, "band", title=fault.title)
-        svg.line(x(start), 4, x(start), y, "band-edge")
-        svg.label(x(start) + 4, 15 + LINE * row, clipped(fault.title, WIDTH - x(start) - 8), "band-label")
-    for t, row in zip(x.moments, ticks, strict=True):
-        left, right = _tick_span(x(t), _tick(t))
+    for band, line in zip(bands, band_lines, strict=True):
+        left, right = _ends(band, x)
+        svg.rect(left, 4, right - left, y - 4, "band", title=band.label)
+        svg.line(left, 4, left, y, "band-edge")
+        svg.label(left + 4, 15 + LINE * line, clipped(band.label, WIDTH - left - 8), "band-label")
+    for t, line in zip(x.moments, tick_lines, strict=True):
         svg.line(x(t), TOP, x(t), y + 4, "grid")
-        svg.label((left + right) / 2, y + 16 + 12 * row, _tick(t), "tick", anchor="middle")
-    for who in rows:
-        svg.line(LEFT, tops[who] + BAR / 2, WIDTH - RIGHT, tops[who] + BAR / 2, "axis")
-        svg.label(0, tops[who] + BAR - 3, clipped(who, LEFT - 8), "strong")
-    for index, operation in enumerate(chosen):
-        end = ends[index]
-        right = WIDTH - RIGHT if end is None else x(end)
-        top = tops[operation.who]
-        kind = operation.outcome if operation.outcome in ("ok", "fail") else "unknown"
-        svg.rect(x(starts[index]), top, max(right - x(starts[index]), 4), BAR, f"op {kind}", title=labels[index], rx=2)
-        left, _ = _label_span(x(starts[index]), labels[index])
-        svg.label(left, top - 5 - LINE * lines[index], labels[index])
+        svg.label(x(t), y + 16 + 12 * line, _tick(t), "tick", anchor="middle")
+    for who, top in tops.items():
+        svg.line(LEFT, top + BAR / 2, WIDTH - RIGHT, top + BAR / 2, "axis")
+        svg.label(0, top + BAR - 3, clipped(who, LEFT - 8), "strong")
+    for bar in bars:
+        left, right = _ends(bar, x)
+        svg.rect(left, tops[bar.who], max(right - left, 4), BAR, f"op {bar.kind}", title=bar.label, rx=2)
+        svg.label(_label_span(left, bar.label)[0], tops[bar.who] - 5 - LINE * label_lines[bar], bar.label)
     if ordered:
-        _arrows(svg, chosen, starts, ends, x, tops)
+        for first, second in itertools.pairwise(bars):
+            if first.end is not None and first.end < second.start:
+                middle = BAR / 2
+                _arrow(svg, (x(first.end), tops[first.who] + middle), (x(second.start), tops[second.who] + middle))
     return svg.markup()
 
 
-def _since(time_ns: int, zero_ns: int) -> float:
-    return (time_ns - zero_ns) / 1e9
+def _bar(operation: Operation, zero_ns: int) -> Stretch:
+    end = None if operation.return_ns is None else (operation.return_ns - zero_ns) / 1e9
+    kind = operation.outcome if operation.outcome in ("ok", "fail") else "unknown"
+    start = (operation.invoke_ns - zero_ns) / 1e9
+    return Stretch(start=start, end=end, label=_label(operation), who=operation.who, kind=kind)
+
+
+def _band(fault: Fault, zero_s: float) -> Stretch:
+    end = None if fault.end_t is None else fault.end_t - zero_s
+    return Stretch(start=fault.start_t - zero_s, end=end, label=fault.title)
+
+
+def _edges(stretch: Stretch) -> list[float]:
+    return [stretch.start] if stretch.end is None else [stretch.start, stretch.end]
+
+
+def _meets(band: Stretch, last: float) -> bool:
+    return band.start <= last and (band.end is None or band.end >= 0)
+
+
+def _ends(stretch: Stretch, x: Warped) -> tuple[float, float]:
+    return x(stretch.start), WIDTH - RIGHT if stretch.end is None else x(stretch.end)
 
 
 def _label(operation: Operation) -> str:
@@ -144,23 +161,10 @@ def _tick_span(x: float, label: str) -> tuple[float, float]:
     return x - half, x + half
 
 
-def _arrows(
-    svg: Node,
-    operations: Sequence[Operation],
-    starts: Sequence[float],
-    ends: Sequence[float | None],
-    x: Warped,
-    tops: dict[str, float],
-) -> None:
-    """From each return to the next invocation that began after it: the order that real time imposes."""
-    for first, second in itertools.pairwise(range(len(operations))):
-        end = ends[first]
-        if end is None or end >= starts[second]:
-            continue
-        x1, y1 = x(end), tops[operations[first].who] + BAR / 2
-        x2, y2 = x(starts[second]), tops[operations[second].who] + BAR / 2
-        length = math.hypot(x2 - x1, y2 - y1)
-        ux, uy = (x2 - x1) / length, (y2 - y1) / length
-        svg.line(x1, y1, x2 - 7 * ux, y2 - 7 * uy, "before")
-        corners = [(x2, y2), (x2 - 8 * ux - 4 * uy, y2 - 8 * uy + 4 * ux), (x2 - 8 * ux + 4 * uy, y2 - 8 * uy - 4 * ux)]
-        svg.add("polygon", points=" ".join(f"{px:.1f},{py:.1f}" for px, py in corners), class_="before-head")
+def _arrow(svg: Node, start: tuple[float, float], end: tuple[float, float]) -> None:
+    (x1, y1), (x2, y2) = start, end
+    length = math.hypot(x2 - x1, y2 - y1)
+    ux, uy = (x2 - x1) / length, (y2 - y1) / length
+    svg.line(x1, y1, x2 - 7 * ux, y2 - 7 * uy, "before")
+    corners = [(x2, y2), (x2 - 8 * ux - 4 * uy, y2 - 8 * uy + 4 * ux), (x2 - 8 * ux + 4 * uy, y2 - 8 * uy - 4 * ux)]
+    svg.add("polygon", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in corners), class_="before-head")

@@ -122,14 +122,26 @@ def test_first_bad_operation_is_the_earliest_of_a_broken_promise(tmp_path: Path)
     assert "Fault active then:** none" in text
 
 
-def test_the_active_fault_is_found_by_time_when_the_checker_names_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("began_s", "took_ms", "fault"),
+    [
+        (4.0, 50.0, "none"),
+        (5.0, 300.0, "kill of broker-2 (leader of orders-0)"),
+        (6.0, 1.0, "kill of broker-2 (leader of orders-0)"),
+        (4.0, None, "kill of broker-2 (leader of orders-0)"),
+        (11.0, None, "none"),
+    ],
+)
+def test_the_active_fault_is_found_by_time_when_the_checker_names_none(
+    tmp_path: Path, began_s: float, took_ms: float | None, fault: str
+) -> None:
     run = sample_runs.violation_run(tmp_path / RUN)
-    during = sample_runs.operation(11, 2, "send", 5.0, 300.0)
+    during = sample_runs.operation(11, 2, "send", began_s, took_ms)
     sample_runs.edit(
         run, "verdict.json", anomalies=[{"guarantee": "no-lost-acks", "name": "lost-ack", "operations": [during]}]
     )
     text = reports.write_summary(run).read_text()
-    assert "Fault active then:** kill of broker-2 (leader of orders-0)" in text
+    assert f"* **Fault active then:** {fault}\n" in text
 
 
 def test_summary_of_a_pass_is_short(tmp_path: Path) -> None:

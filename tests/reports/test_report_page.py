@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -431,3 +432,25 @@ def test_a_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: p
         reports.render(run)
     assert path.read_bytes() == before
     assert not list(run.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        {"throughput": [], "latency": [], "leaders": [], "faults": [], "phases": []},
+        {"seconds": 0.0, "bucket_s": 0.0},
+        {"seconds": 1e300},
+        {"throughput": [{"t": -3.0, "acknowledged": 1}, {"t": 1e12, "acknowledged": 1}]},
+        {"latency": [{"t": 0.0, "p50_ms": 0.0, "p95_ms": 0.0, "p99_ms": 0.0, "max_ms": 0.0}]},
+        {"leaders": [{"topic": "orders", "partition": 0, "lane": []}]},
+        {"leaders": [{"topic": "orders", "partition": 0, "lane": [{"t": 99.0, "leader": None, "isr": []}]}]},
+        {"faults": [{"fault": "kill", "start_t": 500.0}, {"fault": "cut", "start_t": -2.0, "end_t": -1.0}]},
+    ],
+    ids=["empty", "no-time", "endless", "far-buckets", "zero-latency", "empty-lane", "no-leader", "faults-outside"],
+)
+def test_odd_series_still_make_well_formed_pictures(tmp_path: Path, series: dict[str, Any]) -> None:
+    run = sample_runs.violation_run(tmp_path / RUN)
+    sample_runs.edit(run, "series.json", **series)
+    (svg,) = re.findall(r'<svg[^>]*class="timeline".*?</svg>', reports.render(run).read_text(), re.DOTALL)
+    for element in ElementTree.fromstring(svg).iter():
+        assert not re.search(r"\b(nan|inf)\b", " ".join(element.attrib.values()))
