@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
 from harness.cluster.docker.engine import engine_errors
@@ -71,9 +71,12 @@ class DockerNode:
 
 
 def state_of(container: Container) -> NodeState:
-    """What the engine says of a container."""
+    """What the engine says of a container; one that has been removed does not run."""
     with engine_errors(f"inspecting {container.name}"):
-        container.reload()
+        try:
+            container.reload()
+        except NotFound:
+            return NodeState.STOPPED
     state = container.attrs["State"]
     if not state["Running"]:
         return NodeState.STOPPED

@@ -2,13 +2,14 @@
 
 Each carries two labels: the run it belongs to, for people, and the token of its ledger entry, for healing. A container
 or network is removed by the id in the ledger, or, when its owner died before noting the id, by that token; never by
-name.
+name. The engine may still be busy with what a dead owner asked for, so what was asked for just now is waited for.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from testcontainers.core.docker_client import DockerClient
 
 from harness.cluster.docker.engine import connect, engine_errors
 from harness.ledger import Entry, Ledger
-from harness.wait import wait_until
+from harness.wait import WaitTimeout, wait_until
 
 CONTAINER = "container"
 NETWORK = "network"
@@ -31,6 +32,7 @@ RUN_LABEL = "lockstep.run"
 TOKEN_LABEL = "lockstep.token"  # noqa: S105 - not a secret: it marks whose a container is
 CONFLICT = 409
 GONE_S = 30.0
+SETTLE_S = 5.0
 
 Made = TypeVar("Made", Container, Network)
 
@@ -86,7 +88,7 @@ class Resources:
 
     def _make(self, kind: str, name: str, create: Callable[[str, dict[str, str]], Made]) -> Made:
         token = uuid.uuid4().hex
-        entry = self._ledger.intent(kind, name=name, token=token)
+        entry = self._ledger.intent(kind, name=name, token=token, asked_ns=time.monotonic_ns())
         self._entries.append(entry)
         # The run's name tells a person whose it is, the token keeps two of one name apart.
         full_name = re.sub(r"[^A-Za-z0-9_.-]", "-", f"lockstep-{self._run}-{name}-{token[:8]}")
@@ -119,47 +121,61 @@ def heal_network(entry: Entry) -> list[str]:
 
 
 def _heal_container(client: Sdk, entry: Entry) -> list[str]:
-    name, token = entry.fields["name"], entry.fields["token"]
+    name = entry.fields["name"]
     with engine_errors(f"removing container {name}"):
-        ids = [entry.fields["id"]] if "id" in entry.fields else _containers_with(client, token)
+        ids = _ids(entry, lambda token: _containers_with(client, token))
         removed = [id_ for id_ in ids if _remove_container(client, id_)]
     entry.healed()
     return [f"{name} (container {id_[:12]})" for id_ in removed]
 
 
 def _heal_network(client: Sdk, entry: Entry) -> list[str]:
-    name, token = entry.fields["name"], entry.fields["token"]
+    name = entry.fields["name"]
     with engine_errors(f"removing network {name}"):
-        ids = [entry.fields["id"]] if "id" in entry.fields else _networks_with(client, token)
+        ids = _ids(entry, lambda token: _networks_with(client, token))
         removed = [id_ for id_ in ids if _remove_network(client, id_)]
     entry.healed()
     return [f"{name} (network {id_[:12]})" for id_ in removed]
 
 
-def _remove_container(client: Sdk, id_: str) -> bool:
-    """Remove it and wait until it is gone; False when it was gone already."""
+def _ids(entry: Entry, labelled: Callable[[str], list[str]]) -> list[str]:
+    """What an entry is about, in the engine's words."""
+    if "id" in entry.fields:
+        return [entry.fields["id"]]
+    asked_ago_s = (time.monotonic_ns() - entry.fields["asked_ns"]) / 1e9
+    left_s = min(SETTLE_S, SETTLE_S - asked_ago_s)
     try:
-        client.api.remove_container(id_, v=True, force=True)
+        return wait_until(
+            lambda: labelled(entry.fields["token"]), timeout_s=max(0.0, left_s), what=entry.fields["name"]
+        )
+    except WaitTimeout:
+        return []
+
+
+def _remove_container(client: Sdk, id_: str) -> bool:
+    """Remove it; False when it was gone already."""
+
+    def gone() -> bool:
+        try:
+            client.api.remove_container(id_, v=True, force=True)
+        except NotFound:
+            return True
+        except APIError as error:
+            if error.status_code != CONFLICT:  # the engine is still starting or removing it for someone else
+                raise
+            return False
+        return True
+
+    try:
+        client.api.inspect_container(id_)
     except NotFound:
         return False
-    except APIError as error:
-        if error.status_code != CONFLICT:  # someone else is removing it already
-            raise
-    wait_until(lambda: not _container_exists(client, id_), timeout_s=GONE_S, what=f"container {id_[:12]} to be gone")
-    return True
+    return wait_until(gone, timeout_s=GONE_S, what=f"container {id_[:12]} to be gone")
 
 
 def _remove_network(client: Sdk, id_: str) -> bool:
     try:
         client.api.remove_network(id_)
-    except NotFound:
-        return False
-    return True
-
-
-def _container_exists(client: Sdk, id_: str) -> bool:
-    try:
-        client.api.inspect_container(id_)
     except NotFound:
         return False
     return True
