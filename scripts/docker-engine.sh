@@ -21,7 +21,7 @@ if ! command -v dockerd >/dev/null 2>&1 || ! command -v docker >/dev/null 2>&1; 
     if answers; then exit 0; fi  # where there is an init system the package has started it
 fi
 
-log=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-dockerd-XXXXXX")/dockerd.log
+log=$(mktemp -d -t lockstep-dockerd-XXXXXX)/dockerd.log
 say "starting dockerd, log in $log"
 setsid nohup dockerd >"$log" 2>&1 </dev/null &
 dockerd=$!
