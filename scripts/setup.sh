@@ -65,7 +65,7 @@ install() {
 
 say "installing the locked requirements"
 install --require-hashes -r requirements.lock
-install --no-deps -e .
+install --no-deps --no-build-isolation -e .  # with the locked build back end
 
 if ! "$venv/bin/python" -c 'from harness.java import find_java; find_java()' 2>/dev/null && may_apt; then
     apt openjdk-17-jre-headless || apt openjdk-21-jre-headless || say "no Java could be installed"  # Debian 13 has 21 only

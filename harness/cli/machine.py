@@ -22,9 +22,7 @@ def doctor(fix: bool, runs_dir: Path, as_json: bool) -> int:
     from harness import doctor as checks
     from harness.progress import Progress
 
-    if fix:
-        checks.fix(Progress(quiet=as_json))
-    found = checks.diagnose(runs_dir)
+    found = checks.fix(Progress(quiet=as_json), runs_dir) if fix else checks.diagnose(runs_dir)
     if as_json:
         print_json(found)
     else:
@@ -33,8 +31,7 @@ def doctor(fix: bool, runs_dir: Path, as_json: bool) -> int:
             click.echo(f"{mark:8} {check.name:18} {check.detail}")
             if not check.ok and check.fix:
                 click.echo(f"{'':8} {'':18} fix: {check.fix}")
-    broken = any(check.required and not check.ok for check in found)
-    return ExitCode.ENVIRONMENT if broken else ExitCode.PASS
+    return ExitCode.PASS if checks.healthy(found) else ExitCode.ENVIRONMENT
 
 
 @click.command(name="list")

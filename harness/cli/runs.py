@@ -99,7 +99,8 @@ def report(run: str | None, runs_dir: Path) -> None:
     from harness.rundir import find_run
     from reports import write_all
 
-    click.echo(write_all(find_run(run, runs_dir)))
+    for path in write_all(find_run(run, runs_dir)):
+        click.echo(path)
 
 
 def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json: bool) -> int:
@@ -111,7 +112,7 @@ def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json:
     progress = Progress(quiet=as_json)
     progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
     finished = carry_out(plan, spec=spec, backend=Backend(backend), runs=runs, progress=progress)
-    report_path = write_all(finished.directory)
+    report_path, *_ = write_all(finished.directory)
     if as_json:
         print_json(finished.verdict)
     else:
