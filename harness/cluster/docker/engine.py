@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from docker.errors import DockerException
 from requests.exceptions import RequestException
-from testcontainers.core.docker_client import DockerClient
+from testcontainers.core.docker_client import DockerClient, get_docker_host
 
 from harness.errors import ClusterError, EnvironmentError_
 
 TIMEOUT_S = 60
 ENGINE_ERRORS = (DockerException, RequestException)
+DEFAULT_HOST = "unix:///var/run/docker.sock"
 
 
 def connect(timeout_s: int = TIMEOUT_S) -> DockerClient:
@@ -20,14 +22,15 @@ def connect(timeout_s: int = TIMEOUT_S) -> DockerClient:
 
     It is testcontainers' client, which knows all the places an engine can be; close its `.client` after use.
     """
+    host = get_docker_host() or DEFAULT_HOST
     try:
+        _require_socket(host)
         return DockerClient(timeout=timeout_s)  # asks the engine for its version
-    except ENGINE_ERRORS as error:
-        reason = _innermost(error)
+    except (OSError, *ENGINE_ERRORS) as error:
         fix = "start it (make docker-engine) or set DOCKER_HOST"
-        if isinstance(reason, PermissionError):
+        if isinstance(error, PermissionError):
             fix = "let your user into the docker group, or run as root"
-        raise EnvironmentError_(f"no Docker engine can be used ({_words(reason)}): {fix}") from error
+        raise EnvironmentError_(f"no Docker engine answers at {host} ({_words(error)}): {fix}") from error
 
 
 def engine_available() -> tuple[bool, str]:
@@ -36,7 +39,7 @@ def engine_available() -> tuple[bool, str]:
         engine = connect(timeout_s=5)
     except EnvironmentError_ as error:
         return False, str(error)
-    with closing(engine.client) as client, engine_errors("the version"):
+    with closing(engine.client) as client, engine_errors("telling its version"):
         return True, f"Docker engine {client.version()['Version']}"
 
 
@@ -49,15 +52,14 @@ def engine_errors(what: str) -> Iterator[None]:
         raise ClusterError(f"the Docker engine failed at {what}: {_words(error)}") from error
 
 
-def _innermost(error: BaseException) -> BaseException:
-    """The operating system's own words are at the bottom of what urllib3, requests and docker wrapped around them."""
-    seen = [error]
-    while (inner := seen[-1].__cause__ or seen[-1].__context__) is not None and inner not in seen:
-        seen.append(inner)
-    return next((one for one in reversed(seen) if isinstance(one, OSError) and one.strerror), error)
+def _require_socket(host: str) -> None:
+    """Raise the operating system's own words, which the SDK buries; it also forgets to close what it could not open."""
+    scheme, _, path = host.partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(path)
 
 
 def _words(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(getattr(error, "explanation", None) or error).strip().rstrip(".")
+    words = getattr(error, "explanation", None) or getattr(error, "strerror", None) or error
+    return str(words).strip().rstrip(".")
