@@ -39,6 +39,8 @@ pytestmark = [
 
 HEALERS: dict[str, Callable[[Entry], list[str]]] = {"container": heal_container, "network": heal_network}
 
+READY = "ready"
+
 OWNER = """
 import sys
 from pathlib import Path
@@ -53,6 +55,7 @@ directory, image = Path(sys.argv[1]), sys.argv[2]
 spec = ClusterSpec()
 kafka = distribution(spec.kafka, find_java(), Progress(quiet=True))
 DockerCluster(spec, directory, Ledger(directory), kafka, image).start()
+(directory / "ready").touch()
 sys.stdin.read()
 """
 
@@ -98,20 +101,32 @@ def look_alike(client: DockerClient, image: str, directory: Path) -> Iterator[Ca
             container.remove(force=True)
 
 
+def _making_sidecars(directory: Path) -> bool:
+    ledger = directory / LEDGER
+    return ledger.exists() and len(read_ledger(ledger)) >= 3
+
+
+def _serving(directory: Path) -> bool:
+    return (directory / READY).exists()
+
+
 @pytest.mark.parametrize(
-    ("entries", "made"),
-    [pytest.param(3, 1, id="while making sidecars"), pytest.param(9, 8, id="while starting nodes")],
+    ("moment", "made"), [(_making_sidecars, 1), (_serving, 9)], ids=["while making sidecars", "while all nodes run"]
 )
 def test_heal_after_the_owner_was_killed(
-    entries: int, made: int, directory: Path, client: DockerClient, image: str, look_alike: Callable[[str], Any]
+    moment: Callable[[Path], bool],
+    made: int,
+    directory: Path,
+    client: DockerClient,
+    image: str,
+    look_alike: Callable[[str], Any],
 ) -> None:
     other = look_alike(uuid.uuid4().hex)
     with subprocess.Popen([sys.executable, "-c", OWNER, directory, image], stdin=subprocess.PIPE) as owner:
-        ledger = directory / LEDGER
         wait_until(
-            lambda: owner.poll() is not None or (ledger.exists() and len(read_ledger(ledger)) >= entries),
-            timeout_s=60,
-            what=f"{entries} ledger entries",
+            lambda: owner.poll() is not None or moment(directory),
+            timeout_s=120,
+            what="the moment to kill the owner",
             interval_s=0.01,
         )
         assert owner.poll() is None
