@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.cluster.cluster import Cluster
 from harness.cluster.distribution import distribution
+from harness.cluster.docker import DockerCluster, prepare_image, require_engine
 from harness.cluster.process import ProcessCluster
 from harness.cluster.spec import ClusterSpec
 from harness.java import Java
@@ -32,11 +33,11 @@ def prepare(spec: ClusterSpec, backend: Backend, java: Java, progress: Progress)
 
     The result opens the cluster in a directory, with a ledger; it is not started yet, and is a context manager.
     """
+    if backend is Backend.DOCKER:
+        require_engine()
     kafka = distribution(spec.kafka, java, progress)
     toxiproxy = toxiproxy_server(progress)
     if backend is Backend.DOCKER:
-        from harness.cluster.docker import DockerCluster, prepare_image  # not everyone has an engine
-
         image = prepare_image(spec.kafka, kafka, progress)
-        return partial(DockerCluster, spec, distribution=kafka, image=image)
+        return partial(DockerCluster, spec, distribution=kafka, toxiproxy=toxiproxy, image=image)
     return partial(ProcessCluster, spec, distribution=kafka, toxiproxy=toxiproxy)

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.clients.wire.metadata import ask_metadata
+from harness.cluster.backends import Backend, prepare
 from harness.cluster.distribution import Distribution, distribution
 from harness.cluster.docker import DockerCluster, engine_available, prepare_image
 from harness.cluster.docker.engine import connect
@@ -48,10 +49,16 @@ def image(kafka: Distribution) -> str:
     return prepare_image(VERSION, kafka, Progress(quiet=True))
 
 
+def docker_cluster(spec: ClusterSpec, directory: Path, ledger: Ledger) -> DockerCluster:
+    cluster = prepare(spec, Backend.DOCKER, find_java(), Progress(quiet=True))(directory, ledger)
+    assert isinstance(cluster, DockerCluster)
+    return cluster
+
+
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, kafka: Distribution, image: str) -> Iterator[DockerCluster]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerCluster]:
     directory = tmp_path_factory.mktemp("shared") / _unique()
-    with Ledger(directory) as ledger, DockerCluster(ClusterSpec(), directory, ledger, kafka, image) as cluster:
+    with Ledger(directory) as ledger, docker_cluster(ClusterSpec(), directory, ledger) as cluster:
         cluster.start()
         yield cluster
 
@@ -165,10 +172,10 @@ def test_everything_is_labelled_and_published_on_loopback_only(cluster: DockerCl
     assert {binding["HostIp"] for binding in published} == {"127.0.0.1"}
 
 
-def test_close_leaves_nothing(tmp_path: Path, kafka: Distribution, image: str) -> None:
+def test_close_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / _unique()
     with Ledger(directory) as ledger:
-        cluster = DockerCluster(ClusterSpec(brokers=1), directory, ledger, kafka, image)
+        cluster = docker_cluster(ClusterSpec(brokers=1), directory, ledger)
         cluster.start()
         assert len(_of_run(directory.name)["containers"]) == 4
         cluster.broker(1).pause()  # what is paused must go too

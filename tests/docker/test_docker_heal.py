@@ -44,17 +44,15 @@ READY = "ready"
 OWNER = """
 import sys
 from pathlib import Path
-from harness.cluster.distribution import distribution
-from harness.cluster.docker import DockerCluster
+from harness.cluster.backends import Backend, prepare
 from harness.cluster.spec import ClusterSpec
 from harness.java import find_java
 from harness.ledger import Ledger
 from harness.progress import Progress
 
-directory, image = Path(sys.argv[1]), sys.argv[2]
-spec = ClusterSpec()
-kafka = distribution(spec.kafka, find_java(), Progress(quiet=True))
-DockerCluster(spec, directory, Ledger(directory), kafka, image).start()
+directory = Path(sys.argv[1])
+open_cluster = prepare(ClusterSpec(), Backend.DOCKER, find_java(), Progress(quiet=True))
+open_cluster(directory, Ledger(directory)).start()
 (directory / "ready").touch()
 sys.stdin.read()
 """
@@ -118,11 +116,10 @@ def test_heal_after_the_owner_was_killed(
     made: int,
     directory: Path,
     client: DockerClient,
-    image: str,
     look_alike: Callable[[str], Any],
 ) -> None:
     other = look_alike(uuid.uuid4().hex)
-    with subprocess.Popen([sys.executable, "-c", OWNER, directory, image], stdin=subprocess.PIPE) as owner:
+    with subprocess.Popen([sys.executable, "-c", OWNER, directory], stdin=subprocess.PIPE) as owner:
         wait_until(
             lambda: owner.poll() is not None or moment(directory),
             timeout_s=120,

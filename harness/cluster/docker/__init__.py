@@ -1,8 +1,16 @@
 """The `docker` backend: the same `ClusterSpec` in containers, with one Toxiproxy sidecar per node."""
 
 from harness.cluster.docker.cluster import DockerCluster
-from harness.cluster.docker.engine import engine_available
+from harness.cluster.docker.engine import engine_available, require_engine
 from harness.cluster.docker.image import build_image, prepare_image
 from harness.cluster.docker.resources import heal_container, heal_network
 
-__all__ = ["DockerCluster", "build_image", "engine_available", "heal_container", "heal_network", "prepare_image"]
+__all__ = [
+    "DockerCluster",
+    "build_image",
+    "engine_available",
+    "heal_container",
+    "heal_network",
+    "prepare_image",
+    "require_engine",
+]

@@ -33,8 +33,6 @@ from harness.cluster.docker.sidecar import (
 from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeSpec
 from harness.ledger import Ledger
 from harness.network.links import Address, Link, Links, Route, links_of
-from harness.network.server_binary import toxiproxy_server
-from harness.progress import Progress
 
 INSIDE = Path("/lockstep")
 """Where a node's directory is in its containers."""
@@ -46,21 +44,28 @@ class DockerCluster(Cluster):
     backend = "docker"
 
     def __init__(
-        self, spec: ClusterSpec, directory: Path, ledger: Ledger, distribution: Distribution, image: str
+        self,
+        spec: ClusterSpec,
+        directory: Path,
+        ledger: Ledger,
+        *,
+        distribution: Distribution,
+        toxiproxy: Path,
+        image: str,
     ) -> None:
         super().__init__(spec, directory.absolute(), ledger)
         self._distribution = distribution
+        self._toxiproxy = toxiproxy
         self._image = image
         self._resources: Resources | None = None
 
     def _provision(self) -> None:
-        binary = toxiproxy_server(Progress(quiet=True))
         resources = self._resources = Resources(connect(), self.ledger, self.directory.name)
         network = resources.network("network")
         for node in self.spec.nodes:
             (self._directory_of(node) / "data").mkdir(parents=True)
         with ThreadPoolExecutor(len(self.spec.nodes)) as pool:
-            starting = [pool.submit(self._sidecar, node, resources, network, binary) for node in self.spec.nodes]
+            starting = [pool.submit(self._sidecar, node, resources, network) for node in self.spec.nodes]
             sidecars = {node.name: future.result() for node, future in zip(self.spec.nodes, starting, strict=True)}
         self.links = Links(_route(link, sidecars) for link in links_of(self.spec))
         self.links.open()
@@ -73,14 +78,14 @@ class DockerCluster(Cluster):
             self._resources.close()
             self._resources = None
 
-    def _sidecar(self, node: NodeSpec, resources: Resources, network: Network, binary: Path) -> Sidecar:
+    def _sidecar(self, node: NodeSpec, resources: Resources, network: Network) -> Sidecar:
         directory = self._directory_of(node)
         container = self._container(
             resources,
             f"{node.name}-links",
             COMMAND,
             output=LOG,
-            mounts={str(directory): (str(INSIDE), "rw"), str(binary.absolute()): (BINARY, "ro")},
+            mounts={str(directory): (str(INSIDE), "rw"), str(self._toxiproxy.absolute()): (BINARY, "ro")},
             environment={"LOG_LEVEL": "warn"},
             hostname=node.name,
             network=network.name,

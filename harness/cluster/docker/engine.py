@@ -33,6 +33,11 @@ def connect(timeout_s: int = TIMEOUT_S) -> DockerClient:
         raise EnvironmentError_(f"no Docker engine answers at {host} ({_words(error)}): {fix}") from error
 
 
+def require_engine() -> None:
+    """Raise the sentence with the fix when no engine answers."""
+    connect(timeout_s=5).client.close()
+
+
 def engine_available() -> tuple[bool, str]:
     """Whether an engine answers, and which one or why not."""
     try:
