@@ -6,6 +6,13 @@ say() { echo "docker-engine: $*"; }
 fail() { echo "docker-engine: $*" >&2; exit 3; }
 answers() { docker info >/dev/null 2>&1; }
 
+# Where no image can be pulled, lockstep makes a base image with debootstrap.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && ! command -v debootstrap >/dev/null 2>&1; then
+    say "apt-get install debootstrap"
+    apt-get update -qq >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
+fi
+
 if answers; then exit 0; fi
 if [ -n "${DOCKER_HOST:-}" ]; then fail "the engine at DOCKER_HOST does not answer: start it or unset DOCKER_HOST"; fi
 if [ "$(id -u)" != 0 ]; then fail "no Docker engine answers: start one, or run this as root on Debian"; fi
