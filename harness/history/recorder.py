@@ -28,6 +28,7 @@ class Recorder:
 
     def __init__(self, run_directory: Path, run: str) -> None:
         self.run = run
+        self.run = run
         directory = run_directory / DIRECTORY
         if (directory / META).exists():
             raise HistoryError(f"{directory} already holds a history: give the new run a directory of its own")

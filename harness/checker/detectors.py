@@ -1,0 +1,150 @@
+"""What counts as an anomaly: a table of predicates over the fact tables, and one sentence for each.
+
+`when` and `effect` are Spark SQL over the columns of `facts`. The effect is what the anomaly means under the conditions
+in which it happened: `violated`, `permitted` (nothing promised otherwise) or `undecided` (it cannot be told).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+VIOLATED, PERMITTED, UNDECIDED = "violated", "permitted", "undecided"
+
+SUSPECT = "suspect"
+"""The effect of a poll that has to be looked at record by record; never in a verdict."""
+
+_ALWAYS = f"'{VIOLATED}'"
+_BY_ACKS = f"case when acks_all then '{VIOLATED}' when acks_less then '{PERMITTED}' else '{UNDECIDED}' end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detector:
+    """One kind of anomaly; `other` is the second place the sentence speaks of, `ops` the operations that show it."""
+
+    guarantee: str
+    name: str
+    when: str
+    effect: str
+    ops: str
+    text: str
+    offset: str = "offset"
+    value: str = "value"
+    other: str = "struct(log, offset, value)"
+
+
+PLACEMENTS: tuple[Detector, ...] = (
+    Detector(
+        guarantee="no-lost-acks",
+        name="lost-ack",
+        when="acked and proven and not survived and coalesce(offset >= log_start, true)",
+        # Without an offset nobody can tell whether it was deleted with the beginning of the log.
+        effect=f"case when offset is null and log_start > 0 then '{UNDECIDED}' else {_BY_ACKS} end",
+        ops="array(send_op)",
+        other="struct(log, log_end, value)",
+        text="{place}: value {value} was acknowledged to writer {writer} (op {op})"
+        " and is not in the log read to its end at {other_offset}",
+    ),
+    Detector(
+        guarantee="one-value-per-offset",
+        name="inconsistent-offset",
+        when="neighbour.offset = offset",
+        effect=f"case when firm and neighbour.firm then '{VIOLATED}'"
+        f" when (firm or acks_less) and (neighbour.firm or neighbour.acks_less) then '{PERMITTED}'"
+        f" else '{UNDECIDED}' end",
+        ops="array(coalesce(send_op, read_op), neighbour.op)",
+        other="struct(log, neighbour.offset, neighbour.value)",
+        text="{place}: value {value} (op {op}) and value {other_value} (op {other_op}) are both there",
+    ),
+    Detector(
+        guarantee="one-value-per-offset",
+        name="moved-ack",
+        when="acked and gone and survived",
+        effect=_BY_ACKS,
+        ops="array(send_op, first_copy.op)",
+        other="struct(first_copy.log, first_copy.offset, value)",
+        text="{place}: value {value} was acknowledged there to writer {writer} (op {op})"
+        " and was read only at {other_place} (op {other_op})",
+    ),
+    Detector(
+        guarantee="no-duplicates",
+        name="duplicate",
+        when="value is not null and offset is not null and (was_read or not gone)"
+        " and (first_copy.log != log or first_copy.offset != offset)",
+        effect=f"case when idempotent then '{VIOLATED}' when not_idempotent then '{PERMITTED}' else '{UNDECIDED}' end",
+        ops="array(coalesce(send_op, read_op), first_copy.op)",
+        other="struct(first_copy.log, first_copy.offset, value)",
+        text="{place}: value {value} is there (op {op}) and also at {other_place} (op {other_op})",
+    ),
+    Detector(
+        guarantee="no-phantoms",
+        name="phantom",
+        when="was_read and value is not null and sent_op is null",
+        effect=f"if(beyond, '{UNDECIDED}', '{VIOLATED}')",
+        ops="array(read_op)",
+        text="{place}: value {value} was read (op {op}) and never sent",
+    ),
+    Detector(
+        guarantee="no-phantoms",
+        name="failed-write-read",
+        when="was_read and failed",
+        effect=_ALWAYS,
+        ops="array(read_op, sent_op)",
+        text="{place}: value {value} was read (op {op}) although its send certainly failed (op {other_op})",
+    ),
+    Detector(
+        guarantee="no-phantoms",
+        name="foreign-bytes",
+        when="was_read and value is null",
+        effect=_ALWAYS,
+        ops="array(read_op)",
+        text="{place}: a record was read (op {op}) that is not one of this run's values",
+    ),
+    Detector(
+        guarantee="real-time-order",
+        name="reordered",
+        when="firm and not gone and offset < later_ack.offset and sent_invoke_ns > later_ack.return_ns",
+        effect=_ALWAYS,
+        ops="array(sent_op, later_ack.op)",
+        other="struct(log, later_ack.offset, later_ack.value)",
+        text="{place}: value {value} was sent (op {op}) after value {other_value} had been acknowledged"
+        " at offset {other_offset} (op {other_op}), and yet comes before it",
+    ),
+)
+
+POLLS: tuple[Detector, ...] = (
+    Detector(
+        guarantee="monotonic-reads",
+        name="backwards-poll",
+        when="before.highest >= lowest",
+        effect=_ALWAYS,
+        ops="array(op, before.op)",
+        offset="lowest",
+        value="cast(null as bigint)",
+        other="struct(log, before.highest, cast(null as bigint))",
+        text="{place}: process {process} read it (op {op}) after it had read up to offset {other_offset}"
+        " (op {other_op})",
+    ),
+    Detector(
+        guarantee="monotonic-reads",
+        name=SUSPECT,
+        when="not in_order",
+        effect=f"'{SUSPECT}'",
+        ops="array(op)",
+        offset="lowest",
+        value="cast(null as bigint)",
+        other="struct(log, lowest, cast(null as bigint))",
+        text="",
+    ),
+)
+
+STEPS: tuple[Detector, ...] = (
+    Detector(
+        guarantee="monotonic-reads",
+        name="backwards-in-poll",
+        when="offset <= offset_before",
+        effect=_ALWAYS,
+        ops="array(op)",
+        other="struct(log, offset_before, value)",
+        text="{place}: process {process} read it after offset {other_offset} in the same poll (op {op})",
+    ),
+)

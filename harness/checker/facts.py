@@ -1,0 +1,220 @@
+"""The two fact tables that every guarantee is a predicate over, each computed once.
+
+placements   one row per (log, offset, value): who was acknowledged there, who read it there, and what is known of the
+             value and of its neighbours in the log. A send without an offset is a row with offset null.
+polls        one row per (operation, log): the offsets a poll returned of one partition, and the poll before it.
+
+A log is one partition of one topic of one run. Windows run over these facts, never over raw records, and look back in
+descending order of offset where they need what comes later: a frame that ends at the end of the log is quadratic.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from harness.checker.sources import LOG, RUN_OF_LOG, Sources, constants
+from harness.history.schema import SEQUENCE_BITS, Outcome, Role
+
+NEW_SPAN = ("assign", "seek")
+"""Operations after which a reader may read lower offsets again."""
+
+
+# What is known of one record, or of many by `bit_or`: eight small facts in the width of one column.
+_ACKED, _FAILED, _ACKS_ALL, _ACKS_LESS, _IDEMPOTENT, _NOT_IDEMPOTENT, _READ, _FINAL = (1 << bit for bit in range(8))
+
+
+def placements(spark: SparkSession, sources: Sources) -> DataFrame:
+    """Columns, after the key:
+
+    acked, send_op, acks_all, acks_less  of the send acknowledged there (of any send, where offset is null)
+    was_read, read_op                    whether somebody read it there, and in which operation first
+    proven, log_start, log_end           whether the log was read to its end, and its bounds then
+    gone                                 the final reader proved that it is not there
+    firm                                 promised to stay: read by somebody, or acknowledged with acks=all
+    sent_op, sent_invoke_ns, failed, idempotent, not_idempotent
+                                         of the send of this value, wherever it went; null or false if there was none
+    survived                             the final reader saw the value, wherever
+    first_copy                           the first place where the value is (log, offset, op)
+    beyond                               the recorder died, and may have died before it could record this send
+    neighbour                            the value before this one in the window: the same offset means two values
+    later_ack                            of the acknowledged values at higher offsets, the one that returned first
+    """
+    facts = _with_value(_with_end(_placed(spark, sources), spark, sources))
+    return _with_neighbours(_with_beyond(facts, spark, sources))
+
+
+def _placed(spark: SparkSession, sources: Sources) -> DataFrame:
+    columns = ("topic", "partition", "offset", "value", "op", "process", "invoke_ns", "return_ns", "outcome")
+    nothing = "cast(null as bigint)"
+    ok = f"outcome = {Outcome.OK.value}"
+    sent = sources.read(spark, "records-sent", *columns).selectExpr(
+        "r",
+        "process",
+        f"{LOG} as log",
+        f"if({ok}, offset, null) as offset",
+        "value",
+        f"if({ok}, {_ACKED}, if(outcome = {Outcome.FAIL.value}, {_FAILED}, 0)) as how",
+        "op as send_op",
+        f"{nothing} as read_op",
+        "invoke_ns",
+        f"if({ok}, return_ns, null) as return_ns",
+    )
+    read = sources.read(spark, "records-read", *columns).selectExpr(
+        "r",
+        "process",
+        f"{LOG} as log",
+        "offset",
+        "value",
+        f"{_READ} as how",
+        f"{nothing} as send_op",
+        "op as read_op",
+        f"{nothing} as invoke_ns",
+        f"{nothing} as return_ns",
+    )
+    return (
+        sent.unionAll(read)
+        .join(sf.broadcast(_promises(spark, sources)), ["r", "process"], "left")
+        .groupBy("log", "offset", "value")
+        .agg(
+            sf.expr("bit_or(how | coalesce(promised, 0)) as facts"),
+            sf.expr("min(send_op) as send_op"),
+            sf.expr("min(read_op) as read_op"),
+            sf.expr("min(invoke_ns) as invoke_ns"),
+            sf.expr("min(return_ns) as return_ns"),
+        )
+    )
+
+
+def _promises(spark: SparkSession, sources: Sources) -> DataFrame:
+    rows = []
+    for process in sources.processes:
+        acks = 0 if process.acks is None else _ACKS_ALL if process.acks == -1 else _ACKS_LESS
+        once = 0 if process.idempotent is None else _IDEMPOTENT if process.idempotent else _NOT_IDEMPOTENT
+        final = _FINAL if process.role == Role.FINAL else 0
+        rows.append((process.r, process.process, acks | once | final))
+    return constants(spark, {"r": "int", "process": "int", "promised": "int"}, rows)
+
+
+def _with_end(placed: DataFrame, spark: SparkSession, sources: Sources) -> DataFrame:
+    ends = constants(
+        spark,
+        {"log": "bigint", "log_start": "bigint", "log_end": "bigint"},
+        [(end.log, end.log_start, end.position) for end in sources.ends],
+    )
+    return placed.join(sf.broadcast(ends), "log", "left").selectExpr(
+        "*",
+        f"facts & {_ACKED} != 0 as acked",
+        f"facts & {_READ} != 0 as was_read",
+        f"facts & {_ACKS_ALL} != 0 as acks_all",
+        f"facts & {_ACKS_LESS} != 0 as acks_less",
+        "log_end is not null as proven",
+        f"coalesce(facts & {_FINAL} = 0 and offset >= log_start, false) as gone",
+        f"facts & {_READ} != 0 or facts & {_ACKED} != 0 and facts & {_ACKS_ALL} != 0 as firm",
+    )
+
+
+def _with_value(facts: DataFrame) -> DataFrame:
+    by_value = f"over (partition by {RUN_OF_LOG}, value)"
+    known = facts.selectExpr(
+        "*",
+        f"min(send_op) {by_value} as sent_op",
+        f"min(invoke_ns) {by_value} as sent_invoke_ns",
+        f"bit_or(facts) {by_value} as value_facts",
+        "min(if(offset is not null and (was_read or not gone),"
+        f" struct(log, offset, coalesce(send_op, read_op) as op), null)) {by_value} as first_copy",
+    )
+    return known.selectExpr(
+        "*",
+        f"value_facts & {_FINAL} != 0 as survived",
+        f"value_facts & {_FAILED} != 0 and value_facts & {_ACKED} = 0 as failed",
+        f"value_facts & {_IDEMPOTENT} != 0 as idempotent",
+        f"value_facts & {_NOT_IDEMPOTENT} != 0 as not_idempotent",
+    )
+
+
+def _with_beyond(facts: DataFrame, spark: SparkSession, sources: Sources) -> DataFrame:
+    """Mark values that a crashed recorder may have sent without having recorded it."""
+    crashed = [r for r, history in enumerate(sources.histories) if not history.meta.sealed]
+    if not crashed:
+        return facts.withColumn("beyond", sf.expr("false"))
+    of_crashed = sf.col("r").isin(crashed)
+    last = (
+        sources.read(spark, "records-sent", "process", "value")
+        .where(of_crashed)
+        .groupBy("r", "process")
+        .agg(sf.max("value").alias("last"))
+    )
+    writers = (
+        sources.read(spark, "processes", "process")
+        .where(of_crashed)
+        .join(sf.broadcast(last), ["r", "process"], "left")
+        .selectExpr("r as writer_r", "process as writer", "coalesce(last, -1) as last")
+    )
+    mine = sf.expr(f"{RUN_OF_LOG} = writer_r and shiftright(value, {SEQUENCE_BITS}) = writer")
+    return (
+        facts.join(sf.broadcast(writers), mine, "left")
+        .withColumn("beyond", sf.expr("coalesce(value > last, false)"))
+        .drop("writer_r", "writer", "last")
+    )
+
+
+def _with_neighbours(facts: DataFrame) -> DataFrame:
+    descending = "partition by log order by offset desc, firm desc, value"
+    return facts.selectExpr(
+        "*",
+        "lag(struct(offset, value, firm, acks_less, coalesce(send_op, read_op) as op))"
+        f" over ({descending}) as neighbour",
+        "min(if(acked and firm and not gone, struct(return_ns, send_op as op, offset, value), null))"
+        f" over ({descending} rows between unbounded preceding and 1 preceding) as later_ack",
+    )
+
+
+def polls(spark: SparkSession, sources: Sources) -> DataFrame:
+    """Columns: r, process, op, log, lowest, highest, in_order, and `before` (op, highest), the poll before in its span.
+
+    `in_order` is certain where offset minus position is constant; where it is not, the poll has gaps or goes backwards,
+    and only `steps` can tell which.
+    """
+    read = sources.read(
+        spark, "records-read", "process", "op", "topic", "partition", "offset", "position", "invoke_ns"
+    ).selectExpr("r", "process", "op", f"{LOG} as log", "offset", "position", "invoke_ns")
+    polled = read.groupBy("op", "log").agg(  # the operation and the log determine the run and the process
+        sf.expr("min(r) as r"),
+        sf.expr("min(process) as process"),
+        sf.expr("min(invoke_ns) as invoke_ns"),
+        sf.expr("min(offset) as lowest"),
+        sf.expr("max(offset) as highest"),
+        sf.expr("min(offset - position) = max(offset - position) as in_order"),
+    )
+    spans = (
+        sources.read(spark, "operations", "process", "op", "kind", "invoke_ns")
+        .where(sf.col("kind").isin(*NEW_SPAN))
+        .selectExpr(
+            "op",
+            "cast(null as bigint) as log",
+            "r",
+            "process",
+            "invoke_ns",
+            "cast(null as bigint) as lowest",
+            "cast(null as bigint) as highest",
+            "true as in_order",
+        )
+    )
+    in_time = "order by invoke_ns, op"
+    return (
+        polled.unionAll(spans)
+        .selectExpr("*", f"count_if(log is null) over (partition by r, process {in_time}) as span")
+        .where("log is not null")
+        .selectExpr("*", f"lag(struct(op, highest)) over (partition by r, process, span, log {in_time}) as before")
+    )
+
+
+def steps(spark: SparkSession, sources: Sources, suspects: DataFrame) -> DataFrame:
+    """The records of suspect polls (r, op, log), each with the offset before it in the poll."""
+    read = sources.read(spark, "records-read", "process", "op", "topic", "partition", "offset", "position", "value")
+    return (
+        read.selectExpr("r", "process", "op", f"{LOG} as log", "offset", "position", "value")
+        .join(suspects, ["r", "op", "log"], "left_semi")
+        .selectExpr("*", "lag(offset) over (partition by r, op, log order by position) as offset_before")
+    )

@@ -1,0 +1,163 @@
+"""One Spark session, started fast and quietly, if possible while something else is going on."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from harness.errors import CheckerError, EnvironmentError_
+from harness.java import find_java
+
+_SCRATCH = "lockstep-spark-"
+_HEAP_GB_MIN, _HEAP_GB_MAX = 1, 8
+_QUIET = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+def default_master() -> str:
+    return f"local[{os.cpu_count() or 2}]"
+
+
+def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with the settings that make small histories fast; `conf` adds to them or overrides them.
+
+    Nothing is printed and nothing is left in the working directory: what Spark writes goes to a scratch directory that
+    `stop_spark` removes, and what it says there is quoted if it does not start.
+    """
+    java = find_java()
+    scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    (scratch / "log4j2.properties").write_text(_QUIET)
+    settings = SparkConf(loadDefaults=False)
+    settings.setAll(list((_settings(master or default_master(), scratch) | dict(conf or {})).items()))
+    # Spark's launcher and context take these from the environment only.
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with (scratch / "spark.log").open("wb") as log:
+        try:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                settings, popen_kwargs={"stdout": log, "stderr": log}
+            )
+            context = SparkContext(conf=settings, gateway=gateway)
+        except (PySparkException, OSError, subprocess.SubprocessError) as error:
+            said = (scratch / "spark.log").read_text(errors="replace").strip().splitlines()
+            shutil.rmtree(scratch, ignore_errors=True)
+            last = said[-1] if said else str(error)
+            raise EnvironmentError_(
+                f"Spark does not start with {java.executable} ({last}): see lockstep doctor"
+            ) from error
+    return SparkSession(context)
+
+
+def stop_spark(spark: SparkSession) -> None:
+    """End the session and its JVM, and remove what it wrote."""
+    scratch = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    if gateway is not None:
+        process: subprocess.Popen[bytes] = gateway.proc
+        gateway.shutdown()
+        assert process.stdin is not None
+        process.stdin.close()  # the JVM ends when its parent's pipe does
+        process.wait()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    if scratch.name.startswith(_SCRATCH):
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class SparkStarter:
+    """Starts and warms up Spark in the background, for a caller who has something better to do meanwhile."""
+
+    def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
+        self._master = master
+        self._conf = conf
+        self._session: SparkSession | None = None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="spark-starter", daemon=True)
+
+    def start(self) -> SparkStarter:
+        self._thread.start()
+        return self
+
+    def session(self) -> SparkSession:
+        """The session, as soon as it is there; raises what kept it from starting."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        if self._session is None:
+            raise CheckerError("Spark was never started: call start() first")
+        return self._session
+
+    def stop(self) -> None:
+        """End the session, whether or not anybody used it."""
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._session is not None:
+            stop_spark(self._session)
+            self._session = None
+
+    def __enter__(self) -> SparkStarter:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        from harness.checker.judging import warm_up
+
+        try:
+            self._session = start_spark(self._master, self._conf)
+            warm_up(self._session)
+        except Exception as error:  # raised again where the session is asked for
+            self._error = error
+
+
+def _settings(master: str, scratch: Path) -> dict[str, str]:
+    heap_gb = min(max(psutil.virtual_memory().total // (4 << 30), _HEAP_GB_MIN), _HEAP_GB_MAX)
+    return {
+        "spark.master": master,
+        "spark.app.name": "lockstep",
+        "spark.driver.memory": f"{heap_gb}g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": (
+            f"-XX:+UseParallelGC -Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()} "
+            f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData"
+        ),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.files.maxPartitionBytes": str(2 << 20),
+        "spark.sql.files.openCostInBytes": str(256 << 10),
+        "spark.sql.adaptive.enabled": "false",  # planning again after every stage costs more than it saves here
+        "spark.sql.shuffle.partitions": "2",  # `judge` sets it by size
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
