@@ -61,11 +61,13 @@ def lockstep_cluster(request: pytest.FixtureRequest, lockstep_clusters: Clusters
 
 
 @pytest.fixture(scope="session")
-def lockstep_spark() -> SparkStarter:
-    """One Spark for all runs of this session (of this worker, under xdist)."""
+def lockstep_spark() -> Iterator[SparkStarter]:
+    """One Spark for all runs of this session (of this worker, under xdist), started by the first of them."""
     from harness.checker import SparkStarter
 
-    return SparkStarter()
+    spark = SparkStarter()
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture

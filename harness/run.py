@@ -39,15 +39,9 @@ class Finished:
 
 
 def run(
-    plan: Plan,
-    *,
-    spec: ClusterSpec,
-    backend: Backend,
-    runs: Path,
-    progress: Progress,
-    spark: SparkStarter | None = None,
+    plan: Plan, *, spec: ClusterSpec, backend: Backend, runs: Path, progress: Progress, spark: SparkStarter
 ) -> Finished:
-    """Carry out a plan on a fresh cluster and judge what happened."""
+    """Carry out a plan on a fresh cluster and judge what happened, with a Spark that the caller stops."""
     _require_fit(plan, spec)
     java = find_java()
     open_cluster = prepare(spec, backend, java, progress)
@@ -55,7 +49,6 @@ def run(
         runs, scenario=plan.scenario, seed=plan.seed, spec=spec, backend=backend, java=java.version
     )
     write_plan(plan, directory.path)
-    spark = spark or SparkStarter()
     with (
         Ledger(directory.path) as ledger,
         registered(directory.path),

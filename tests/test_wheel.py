@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -75,7 +76,8 @@ def test_check_of_the_bundled_history(installed: Path, tmp_path: Path) -> None:
     sample = subprocess.run(
         [installed.parent / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout.strip()
-    finished = call(installed, tmp_path, "check", sample, "--json")
+    shutil.copytree(sample, tmp_path / "sample")
+    finished = call(installed, tmp_path, "check", "sample", "--json")
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout)["verdict"] == "pass"
 

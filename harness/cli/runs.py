@@ -74,15 +74,16 @@ def replay(run: str | None, runs_dir: Path, as_json: bool) -> int:
 def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
     """Judge recorded runs again (the latest by default), all in one job."""
     from harness.checker import SparkStarter, judge
-    from harness.history.store import require_history
+    from harness.history.store import read_meta
     from harness.progress import Progress
     from harness.rundir import find_run
 
     directories = [find_run(name, runs_dir) for name in runs or (None,)]
     for directory in directories:
-        require_history(directory)  # before Spark starts: a wrong path should not cost ten seconds
-    with Progress(quiet=as_json).action(f"judging {len(directories)} run{'s' if len(directories) > 1 else ''}"):
-        verdicts = judge(directories, SparkStarter().session())
+        read_meta(directory)  # before Spark starts: a wrong path should not cost ten seconds
+    runs_in_words = "1 run" if len(directories) == 1 else f"{len(directories)} runs"
+    with Progress(quiet=as_json).action(f"judging {runs_in_words}"), SparkStarter() as spark:
+        verdicts = judge(directories, spark.session())
     if as_json:
         print_json(verdicts if len(verdicts) > 1 else verdicts[0])
     else:
@@ -104,6 +105,7 @@ def report(run: str | None, runs_dir: Path) -> None:
 
 
 def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json: bool) -> int:
+    from harness.checker import SparkStarter
     from harness.cluster.backends import Backend
     from harness.progress import Progress
     from harness.run import run as carry_out
@@ -111,7 +113,11 @@ def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json:
 
     progress = Progress(quiet=as_json)
     progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
-    finished = carry_out(plan, spec=spec, backend=Backend(backend), runs=runs, progress=progress)
+    spark = SparkStarter()
+    try:
+        finished = carry_out(plan, spec=spec, backend=Backend(backend), runs=runs, progress=progress, spark=spark)
+    finally:
+        spark.stop()
     report_path, *_ = write_all(finished.directory)
     if as_json:
         print_json(finished.verdict)
