@@ -49,6 +49,8 @@ def run(
         runs, scenario=plan.scenario, seed=plan.seed, spec=spec, backend=backend, java=java.version
     )
     write_plan(plan, directory.path)
+    progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
+    progress.say(f"recording to {directory.path}")
     with (
         Ledger(directory.path) as ledger,
         registered(directory.path),

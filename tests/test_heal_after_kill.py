@@ -84,7 +84,7 @@ def survivors(tokens: set[str]) -> list[str]:
         try:
             if process.environ().get(TOKEN) in tokens and running(process):
                 alive.append(f"{process.pid} {process.name()}")
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
     return alive
 

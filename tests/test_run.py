@@ -104,7 +104,7 @@ def acknowledged(run: Path) -> list[dict[str, Any]]:
 
 def replace_where(table: pa.Table, value: int, column: str, new: int) -> pa.Table:
     index = table.schema.get_field_index(column)
-    hit = pc.equal(table["value"], value)
+    hit = pc.equal(table["value"], pa.scalar(value, pa.int64()))
     return table.set_column(
         index, table.schema.field(index), pc.if_else(hit, pa.scalar(new, pa.int64()), table[column])
     )

@@ -112,7 +112,6 @@ def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json:
     from reports import write_all
 
     progress = Progress(quiet=as_json)
-    progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
     spark = SparkStarter()
     try:
         finished = carry_out(plan, spec=spec, backend=Backend(backend), runs=runs, progress=progress, spark=spark)
