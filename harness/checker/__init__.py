@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harness.checker.verdict import Anomaly, GuaranteeResult, OperationRef, Series, Verdict
 
 SAMPLE = Path(__file__).with_name("sample")
-"""The run directory of a small legal history that comes with Lockstep (from `synthetic`, seed 1); copy it to judge it."""
+"""The run directory of a small legal history, made by `synthetic` with seed 1; copy it to judge it."""
 
 _HOME = {
     "SERIES": "judging",

@@ -99,7 +99,9 @@ class SparkStarter:
         self._thread = threading.Thread(target=self._run, name="spark-starter", daemon=True)
 
     def start(self) -> SparkStarter:
-        self._thread.start()
+        """Begin, unless it has begun already: several runs may share one Spark."""
+        if self._thread.ident is None:
+            self._thread.start()
         return self
 
     def session(self) -> SparkSession:
