@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,11 +19,13 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from harness.checker import archive
 from harness.errors import CheckerError, EnvironmentError_
 from harness.java import find_java
 
 _SCRATCH = "lockstep-spark-"
 _HEAP_GB_MIN, _HEAP_GB_MAX = 1, 8
+_PRIORITY = 10  # while it starts the cluster is at work, and a starved broker would lose its session
 _QUIET = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -39,8 +41,12 @@ def default_master() -> str:
     return f"local[{os.cpu_count() or 2}]"
 
 
-def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+def start_spark(
+    master: str | None = None, conf: Mapping[str, str] | None = None, *, jvm: Sequence[str] | None = None
+) -> SparkSession:
     """A session with the settings that make small histories fast; `conf` adds to them or overrides them.
+
+    `jvm` are options for the JVM; by default those that make it use the class-data archive.
 
     Nothing is printed and nothing is left in the working directory: what Spark writes goes to a scratch directory that
     `stop_spark` removes, and what it says there is quoted if it does not start.
@@ -50,7 +56,8 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "log4j2.properties").write_text(_QUIET)
     settings = SparkConf(loadDefaults=False)
-    settings.setAll(list((_settings(master or default_master(), scratch) | dict(conf or {})).items()))
+    chosen = _settings(master or default_master(), scratch, archive.options(java) if jvm is None else jvm)
+    settings.setAll(list((chosen | dict(conf or {})).items()))
     # Spark's launcher and context take these from the environment only.
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -106,18 +113,20 @@ class SparkStarter:
 
     def session(self) -> SparkSession:
         """The session, as soon as it is there; raises what kept it from starting."""
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         if self._error is not None:
             raise self._error
         if self._session is None:
-            raise CheckerError("Spark was never started: call start() first")
+            raise CheckerError("there is no Spark session: it was never started, or has been stopped")
         return self._session
 
     def stop(self) -> None:
-        """End the session, whether or not anybody used it."""
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self._session is not None:
+        """End the session, whether or not anybody used it.
+
+        One that is still starting is not waited for (somebody pressed Ctrl-C): its JVM ends with this process.
+        """
+        if self._session is not None and not self._thread.is_alive():
             stop_spark(self._session)
             self._session = None
 
@@ -132,6 +141,8 @@ class SparkStarter:
     def _run(self) -> None:
         from harness.checker.judging import warm_up
 
+        if sys.platform == "linux":  # where a thread has a priority of its own, and its children inherit it
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PRIORITY)
         try:
             self._session = start_spark(self._master, self._conf)
             warm_up(self._session)
@@ -139,7 +150,7 @@ class SparkStarter:
             self._error = error
 
 
-def _settings(master: str, scratch: Path) -> dict[str, str]:
+def _settings(master: str, scratch: Path, jvm: Sequence[str]) -> dict[str, str]:
     heap_gb = min(max(psutil.virtual_memory().total // (4 << 30), _HEAP_GB_MIN), _HEAP_GB_MAX)
     return {
         "spark.master": master,
@@ -149,7 +160,7 @@ def _settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseParallelGC -Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()} "
-            f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData"
+            f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData {' '.join(jvm)}"
         ),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
