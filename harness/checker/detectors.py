@@ -30,6 +30,8 @@ class Detector:
     offset: str = "offset"
     value: str = "value"
     other: str = "struct(log, offset, value)"
+    returned: str = "cast(null as bigint)"
+    """When the other place is known only by when its send returned in the same log."""
 
 
 PLACEMENTS: tuple[Detector, ...] = (
@@ -47,12 +49,11 @@ PLACEMENTS: tuple[Detector, ...] = (
     Detector(
         guarantee="one-value-per-offset",
         name="inconsistent-offset",
-        when="neighbour.offset = offset",
-        effect=f"case when firm and neighbour.firm then '{VIOLATED}'"
-        f" when (firm or acks_less) and (neighbour.firm or neighbour.acks_less) then '{PERMITTED}'"
-        f" else '{UNDECIDED}' end",
-        ops="array(coalesce(send_op, read_op), neighbour.op)",
-        other="struct(log, neighbour.offset, neighbour.value)",
+        when="same_offset",
+        effect=f"case when firm and other_firm then '{VIOLATED}'"
+        f" when (firm or acks_less) and (other_firm or other_weak) then '{PERMITTED}' else '{UNDECIDED}' end",
+        ops="array(coalesce(send_op, read_op), other_op)",
+        other="struct(log, offset, other_value)",
         text="{place}: value {value} (op {op}) and value {other_value} (op {other_op}) are both there",
     ),
     Detector(
@@ -60,19 +61,18 @@ PLACEMENTS: tuple[Detector, ...] = (
         name="moved-ack",
         when="acked and gone and survived",
         effect=_BY_ACKS,
-        ops="array(send_op, first_copy.op)",
-        other="struct(first_copy.log, first_copy.offset, value)",
+        ops="array(send_op, copy_op)",
+        other="struct(copy_log, copy_offset, value)",
         text="{place}: value {value} was acknowledged there to writer {writer} (op {op})"
         " and was read only at {other_place} (op {other_op})",
     ),
     Detector(
         guarantee="no-duplicates",
         name="duplicate",
-        when="value is not null and offset is not null and (was_read or not gone)"
-        " and (first_copy.log != log or first_copy.offset != offset)",
+        when="present and value is not null and (copy_log != log or copy_offset != offset)",
         effect=f"case when idempotent then '{VIOLATED}' when not_idempotent then '{PERMITTED}' else '{UNDECIDED}' end",
-        ops="array(coalesce(send_op, read_op), first_copy.op)",
-        other="struct(first_copy.log, first_copy.offset, value)",
+        ops="array(coalesce(send_op, read_op), copy_op)",
+        other="struct(copy_log, copy_offset, value)",
         text="{place}: value {value} is there (op {op}) and also at {other_place} (op {other_op})",
     ),
     Detector(
@@ -102,10 +102,11 @@ PLACEMENTS: tuple[Detector, ...] = (
     Detector(
         guarantee="real-time-order",
         name="reordered",
-        when="firm and not gone and offset < later_ack.offset and sent_invoke_ns > later_ack.return_ns",
+        # Two values at one offset are not out of order: that is for one-value-per-offset to say.
+        when="present and firm and not gone and not coalesce(same_offset, false) and sent_invoke_ns > later_return_ns",
         effect=_ALWAYS,
-        ops="array(sent_op, later_ack.op)",
-        other="struct(log, later_ack.offset, later_ack.value)",
+        ops="array(sent_op)",
+        returned="later_return_ns",
         text="{place}: value {value} was sent (op {op}) after value {other_value} had been acknowledged"
         " at offset {other_offset} (op {other_op}), and yet comes before it",
     ),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from harness.checker import facts
 from harness.checker.detectors import PLACEMENTS, POLLS, STEPS, SUSPECT, Detector
@@ -32,11 +32,23 @@ class Evidence:
     at: Place
     other: Place
     ops: tuple[int, ...]
+    returned_ns: int | None
     count: int
 
 
 def of_placements(spark: SparkSession, sources: Sources) -> list[Evidence]:
-    return _collect(facts.placements(spark, sources), PLACEMENTS)
+    found = _collect(facts.placements(spark, sources), PLACEMENTS)
+    moments = sorted({(one.at.log, one.returned_ns) for one in found if one.returned_ns is not None})
+    if not moments:
+        return found
+    rows = facts.returned(spark, sources, moments).orderBy("op", ascending=False).collect()
+    sends = {(row.log, row.return_ns): row for row in rows}  # of several at one instant the first
+    return [one if one.returned_ns is None else _completed(one, sends[one.at.log, one.returned_ns]) for one in found]
+
+
+def _completed(one: Evidence, send: Row) -> Evidence:
+    other = Place(log=send.log, offset=send.offset, value=send.value)
+    return replace(one, other=other, ops=(*one.ops, send.op))
 
 
 def of_polls(spark: SparkSession, sources: Sources) -> list[Evidence]:
@@ -56,7 +68,7 @@ def _collect(rows: DataFrame, detectors: Sequence[Detector]) -> list[Evidence]:
         f"if({detector.when}, named_struct('detector', {index}, 'guarantee', '{detector.guarantee}',"
         f" 'effect', {detector.effect}, 'at', named_struct('offset', {detector.offset}, 'value', {detector.value}),"
         f" 'other', cast({detector.other} as struct<log: bigint, offset: bigint, value: bigint>),"
-        f" 'ops', {detector.ops}), null)"
+        f" 'ops', {detector.ops}, 'returned_ns', {detector.returned}), null)"
         for index, detector in enumerate(detectors)
     ]
     found = (
@@ -78,6 +90,7 @@ def _collect(rows: DataFrame, detectors: Sequence[Detector]) -> list[Evidence]:
             at=Place(log=row.log, offset=row.at.offset, value=row.at.value),
             other=Place(log=row.other.log, offset=row.other.offset, value=row.other.value),
             ops=tuple(op for op in row.ops if op is not None),
+            returned_ns=row.returned_ns,
             count=row["count"],
         )
         for row in ranked.where(f"rank <= {SHOWN_MAX}").collect()

@@ -10,10 +10,12 @@ descending order of offset where they need what comes later: a frame that ends a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from harness.checker.sources import LOG, RUN_OF_LOG, Sources, constants
+from harness.checker.sources import LOG, Sources, constants
 from harness.history.schema import SEQUENCE_BITS, Outcome, Role
 
 NEW_SPAN = ("assign", "seek")
@@ -31,17 +33,19 @@ def placements(spark: SparkSession, sources: Sources) -> DataFrame:
     was_read, read_op                    whether somebody read it there, and in which operation first
     proven, log_start, log_end           whether the log was read to its end, and its bounds then
     gone                                 the final reader proved that it is not there
+    present                              it is or was there: read, or acknowledged and not gone
     firm                                 promised to stay: read by somebody, or acknowledged with acks=all
     sent_op, sent_invoke_ns, failed, idempotent, not_idempotent
                                          of the send of this value, wherever it went; null or false if there was none
     survived                             the final reader saw the value, wherever
-    first_copy                           the first place where the value is (log, offset, op)
+    copy_log, copy_offset, copy_op       the last place where the value is present
     beyond                               the recorder died, and may have died before it could record this send
-    neighbour                            the value before this one in the window: the same offset means two values
-    later_ack                            of the acknowledged values at higher offsets, the one that returned first
+    same_offset                          there is another value at this offset: other_value, other_op, and whether it
+                                         is other_firm or known to be other_weak
+    later_return_ns                      the first return of an acknowledged value that stays at a higher offset
     """
     facts = _with_value(_with_end(_placed(spark, sources), spark, sources))
-    return _with_neighbours(_with_beyond(facts, spark, sources))
+    return _named(_with_neighbours(_with_beyond(facts, spark, sources)))
 
 
 def _placed(spark: SparkSession, sources: Sources) -> DataFrame:
@@ -75,7 +79,9 @@ def _placed(spark: SparkSession, sources: Sources) -> DataFrame:
     return (
         sent.unionAll(read)
         .join(sf.broadcast(_promises(spark, sources)), ["r", "process"], "left")
-        .groupBy("log", "offset", "value")
+        # Hardly any two rows of a task have the same key, so the exchange comes first, and serves `_with_value` too.
+        .repartition("r", "value")
+        .groupBy("r", "log", "offset", "value")
         .agg(
             sf.expr("bit_or(how | coalesce(promised, 0)) as facts"),
             sf.expr("min(send_op) as send_op"),
@@ -102,35 +108,25 @@ def _with_end(placed: DataFrame, spark: SparkSession, sources: Sources) -> DataF
         {"log": "bigint", "log_start": "bigint", "log_end": "bigint"},
         [(end.log, end.log_start, end.position) for end in sources.ends],
     )
+    gone = f"coalesce(facts & {_FINAL} = 0 and offset >= log_start, false)"
     return placed.join(sf.broadcast(ends), "log", "left").selectExpr(
-        "*",
-        f"facts & {_ACKED} != 0 as acked",
-        f"facts & {_READ} != 0 as was_read",
-        f"facts & {_ACKS_ALL} != 0 as acks_all",
-        f"facts & {_ACKS_LESS} != 0 as acks_less",
-        "log_end is not null as proven",
-        f"coalesce(facts & {_FINAL} = 0 and offset >= log_start, false) as gone",
-        f"facts & {_READ} != 0 or facts & {_ACKED} != 0 and facts & {_ACKS_ALL} != 0 as firm",
+        "*", f"{gone} as gone", f"offset is not null and (facts & {_READ} != 0 or not {gone}) as present"
     )
 
 
 def _with_value(facts: DataFrame) -> DataFrame:
-    by_value = f"over (partition by {RUN_OF_LOG}, value)"
-    known = facts.selectExpr(
+    """What is known of a value wherever it is: few rows each, sorted so that the last one is a copy if there is any."""
+    whole = "over (partition by r, value order by present, log, offset"
+    whole += " rows between unbounded preceding and unbounded following)"
+    return facts.selectExpr(
         "*",
-        f"min(send_op) {by_value} as sent_op",
-        f"min(invoke_ns) {by_value} as sent_invoke_ns",
-        f"bit_or(facts) {by_value} as value_facts",
-        "min(if(offset is not null and (was_read or not gone),"
-        f" struct(log, offset, coalesce(send_op, read_op) as op), null)) {by_value} as first_copy",
-    )
-    return known.selectExpr(
-        "*",
-        f"value_facts & {_FINAL} != 0 as survived",
-        f"value_facts & {_FAILED} != 0 and value_facts & {_ACKED} = 0 as failed",
-        f"value_facts & {_IDEMPOTENT} != 0 as idempotent",
-        f"value_facts & {_NOT_IDEMPOTENT} != 0 as not_idempotent",
-    )
+        f"min(send_op) {whole} as sent_op",
+        f"min(invoke_ns) {whole} as sent_invoke_ns",
+        f"bit_or(facts) {whole} as value_facts",
+        f"last(log) {whole} as copy_log",
+        f"last(offset) {whole} as copy_offset",
+        f"last(coalesce(send_op, read_op)) {whole} as copy_op",
+    ).drop("invoke_ns")
 
 
 def _with_beyond(facts: DataFrame, spark: SparkSession, sources: Sources) -> DataFrame:
@@ -151,7 +147,7 @@ def _with_beyond(facts: DataFrame, spark: SparkSession, sources: Sources) -> Dat
         .join(sf.broadcast(last), ["r", "process"], "left")
         .selectExpr("r as writer_r", "process as writer", "coalesce(last, -1) as last")
     )
-    mine = sf.expr(f"{RUN_OF_LOG} = writer_r and shiftright(value, {SEQUENCE_BITS}) = writer")
+    mine = sf.expr(f"r = writer_r and shiftright(value, {SEQUENCE_BITS}) = writer")
     return (
         facts.join(sf.broadcast(writers), mine, "left")
         .withColumn("beyond", sf.expr("coalesce(value > last, false)"))
@@ -160,13 +156,47 @@ def _with_beyond(facts: DataFrame, spark: SparkSession, sources: Sources) -> Dat
 
 
 def _with_neighbours(facts: DataFrame) -> DataFrame:
-    descending = "partition by log order by offset desc, firm desc, value"
+    """Firm values first, so that of three at one offset two firm ones are neighbours."""
+    firm = f"(facts & {_READ} != 0 or facts & {_ACKED} != 0 and facts & {_ACKS_ALL} != 0)"
+    descending = f"partition by log order by offset desc, {firm} desc, value"
+    stays = f"facts & {_ACKED} != 0 and {firm} and not gone"
     return facts.selectExpr(
         "*",
-        "lag(struct(offset, value, firm, acks_less, coalesce(send_op, read_op) as op))"
-        f" over ({descending}) as neighbour",
-        "min(if(acked and firm and not gone, struct(return_ns, send_op as op, offset, value), null))"
-        f" over ({descending} rows between unbounded preceding and 1 preceding) as later_ack",
+        f"{firm} as firm",
+        f"lag(offset) over ({descending}) = offset as same_offset",
+        f"lag(value) over ({descending}) as other_value",
+        f"lag(coalesce(send_op, read_op)) over ({descending}) as other_op",
+        f"lag({firm}) over ({descending}) as other_firm",
+        f"lag(facts & {_ACKS_LESS} != 0) over ({descending}) as other_weak",
+        f"min(if({stays}, return_ns, null))"
+        f" over ({descending} rows between unbounded preceding and 1 preceding) as later_return_ns",
+    )
+
+
+def _named(facts: DataFrame) -> DataFrame:
+    """Give every fact its name, last of all: until here they travel as bits."""
+    return facts.selectExpr(
+        "*",
+        f"facts & {_ACKED} != 0 as acked",
+        f"facts & {_READ} != 0 as was_read",
+        f"facts & {_ACKS_ALL} != 0 as acks_all",
+        f"facts & {_ACKS_LESS} != 0 as acks_less",
+        f"value_facts & {_FINAL} != 0 as survived",
+        f"value_facts & {_FAILED} != 0 and value_facts & {_ACKED} = 0 as failed",
+        f"value_facts & {_IDEMPOTENT} != 0 as idempotent",
+        f"value_facts & {_NOT_IDEMPOTENT} != 0 as not_idempotent",
+        "log_end is not null as proven",
+    )
+
+
+def returned(spark: SparkSession, sources: Sources, moments: Sequence[tuple[int, int]]) -> DataFrame:
+    """The acknowledged sends of these (log, return_ns): log, return_ns, op, offset, value."""
+    wanted = constants(spark, {"log": "bigint", "return_ns": "bigint"}, moments)
+    sent = sources.read(spark, "records-sent", "topic", "partition", "op", "offset", "value", "return_ns", "outcome")
+    return (
+        sent.where(f"outcome = {Outcome.OK.value}")
+        .selectExpr(f"{LOG} as log", "return_ns", "op", "offset", "value")
+        .join(sf.broadcast(wanted), ["log", "return_ns"])
     )
 
 

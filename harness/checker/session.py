@@ -25,7 +25,7 @@ from harness.java import find_java
 
 _SCRATCH = "lockstep-spark-"
 _HEAP_GB_MIN, _HEAP_GB_MAX = 1, 8
-_PRIORITY = 10  # while it starts the cluster is at work, and a starved broker would lose its session
+_PRIORITY = 4  # a little behind the cluster, which is at work meanwhile and must not lose its sessions
 _QUIET = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr

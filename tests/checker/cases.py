@@ -252,7 +252,7 @@ def three_values_at_one_offset_two_of_them_firm(run: Run) -> None:
 
 
 @history(
-    says="orders-0 offset 1: value w1#0 is there (op 2) and also at orders-0 offset 0 (op 1)", no_duplicates="violated"
+    says="orders-0 offset 0: value w1#0 is there (op 1) and also at orders-0 offset 1 (op 2)", no_duplicates="violated"
 )
 def one_value_at_two_offsets(run: Run) -> None:
     a = run.send(run.writer(), at=0)
@@ -407,6 +407,13 @@ def an_acknowledgement_without_offset_has_no_order(run: Run) -> None:
     writer = run.writer()
     a, b = run.send(writer), run.send(writer, at=0)
     run.final((0, b), (1, a))
+
+
+@history(no_lost_acks="undecided", one_value_per_offset="violated")
+def two_values_at_one_offset_are_not_out_of_order(run: Run) -> None:
+    writer, reader = run.writer(), run.reader()
+    _, b = run.send(writer, at=0), run.send(writer, outcome=Outcome.UNKNOWN)
+    run.poll(reader, (0, b))
 
 
 # monotonic-reads
