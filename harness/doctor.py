@@ -34,9 +34,9 @@ from harness.network.loopback import require_loopback_aliases
 from harness.network.server_binary import FIX as TOXIPROXY_FIX
 from harness.network.server_binary import find_go, find_server, toxiproxy_server
 from harness.progress import MEGABYTE, Progress
+from harness.rundir import require_space
 
 RUNS = Path("runs")
-FREE_MB_MIN = 1000
 FIX_COMMAND = "lockstep doctor --fix"
 
 
@@ -184,16 +184,26 @@ def _spark(_: Subject) -> str:
         raise EnvironmentError_("PySpark is not in this environment: pip install 'pyspark>=4.1,<5'") from None
 
 
+def _spark_archive(_: Subject) -> str:
+    from harness.checker.archive import archive_path
+
+    archive = archive_path(find_java())
+    if not archive.exists():
+        raise EnvironmentError_(f"none is made yet, so judging starts slowly: {FIX_COMMAND}")
+    return f"{archive} ({archive.stat().st_size / MEGABYTE:.0f} MB)"
+
+
+def _make_spark_archive(_: Subject, progress: Progress) -> None:
+    from harness.checker.archive import make_archive
+
+    make_archive(find_java(), progress)
+
+
 def _disk(subject: Subject) -> str:
     there = next(path for path in (subject.runs.absolute(), *subject.runs.absolute().parents) if path.exists())
     if not os.access(there, os.W_OK):
         raise EnvironmentError_(f"{there} cannot be written, so runs cannot be kept there: choose another directory")
-    free_mb = shutil.disk_usage(there).free // MEGABYTE
-    if free_mb < FREE_MB_MIN:
-        raise EnvironmentError_(
-            f"{there} has {free_mb} MB free and a run needs up to {FREE_MB_MIN}: free some, or lockstep runs prune"
-        )
-    return f"{free_mb / 1000:.1f} GB free in {there}"
+    return f"{require_space(there) / 1e9:.1f} GB free in {there}"
 
 
 def _docker(_: Subject) -> str:
@@ -237,6 +247,7 @@ ITEMS: tuple[Item, ...] = (
     Item(name="toxiproxy", examine=_toxiproxy, repair=_build_toxiproxy),
     Item(name="loopback", examine=_loopback),
     Item(name="spark", examine=_spark),
+    Item(name="spark archive", required=False, examine=_spark_archive, repair=_make_spark_archive),
     Item(name="disk", examine=_disk),
     Item(name="docker", required=False, examine=_docker),
     Item(name="docker image", required=False, examine=_image),

@@ -1,22 +1,30 @@
-"""`lockstep heal`: after a harness died, remove everything its ledger names, and nothing else."""
+"""Healing: remove everything a ledger names, and nothing else.
+
+A run sweeps its own ledger when it ends, however it ends; `lockstep heal` does the same for runs whose harness died.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import os_process
+from harness.errors import ClusterError, LockstepError
 from harness.ledger import Entry, Ledger, LedgerBusy
-from harness.rundir import registered_directories, unregister
+from harness.rundir import registered, registered_directories, unregister
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healed:
-    """What was done to one run: the names of what was removed, or that its owner is still alive."""
+    """What was done to one run: what was removed, what could not be, or that its owner is still alive."""
 
     directory: Path
     removed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     busy: bool = False
 
 
@@ -32,9 +40,58 @@ def heal(directory: Path) -> Healed:
     except LedgerBusy:
         return Healed(directory=directory, busy=True)
     with ledger:
-        removed = tuple(name for entry in ledger.open_entries() for name in _HEALERS[entry.kind](entry))
-    unregister(directory)
-    return Healed(directory=directory, removed=removed)
+        healed = _sweep(directory, ledger)
+    if not healed.failed:
+        unregister(directory)
+    return healed
+
+
+@contextmanager
+def owning(directory: Path, *, keep: bool = False) -> Iterator[Ledger]:
+    """Own a directory's ledger; when the block ends, nothing of what it names is left.
+
+    With `keep` that holds only when the block ends badly: what it made well stays, and is no longer registered.
+    """
+    with Ledger(directory) as ledger, registered(directory):
+        try:
+            yield ledger
+            if keep:
+                unregister(directory)
+                return
+        except BaseException:
+            with _undisturbed():
+                _sweep(directory, ledger)
+            raise
+        with _undisturbed():
+            healed = _sweep(directory, ledger)
+    if healed.failed:
+        raise ClusterError(f"could not remove {'; '.join(healed.failed)}: try lockstep heal")
+
+
+def _sweep(directory: Path, ledger: Ledger) -> Healed:
+    """Undo what is open, newest first; what cannot be undone stays open and does not keep the rest alive."""
+    removed: list[str] = []
+    failed: list[str] = []
+    for entry in ledger.open_entries():
+        try:
+            removed += _HEALERS[entry.kind](entry)
+        except (LockstepError, OSError) as error:
+            failed.append(f"{entry.fields.get('name', entry.kind)} ({error})")
+    return Healed(directory=directory, removed=tuple(removed), failed=tuple(failed))
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C must not interrupt the clean-up after the first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _heal_process(entry: Entry) -> list[str]:

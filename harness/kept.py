@@ -10,12 +10,13 @@ import msgspec
 
 from harness.cluster.backends import Backend, prepare
 from harness.cluster.spec import ClusterSpec, Listener
-from harness.errors import UsageError
-from harness.heal import heal
+from harness.disk import replace_file
+from harness.errors import ClusterError, UsageError
+from harness.heal import heal, owning
 from harness.java import find_java
 from harness.ledger import LEDGER, Ledger, LedgerBusy
 from harness.progress import Progress
-from harness.rundir import registered, state_dir, unregister
+from harness.rundir import state_dir
 from harness.scenario import suggestion
 
 CLUSTER = "cluster.json"
@@ -39,14 +40,10 @@ def keep(name: str, spec: ClusterSpec, backend: str, progress: Progress) -> Kept
     directory = _directory(name)
     _require_free(name, directory)
     open_cluster = prepare(spec, Backend(backend), find_java(), progress)
-    with Ledger(directory) as ledger, registered(directory):
+    with owning(directory, keep=True) as ledger:
         cluster = open_cluster(directory, ledger)
-        try:
-            with progress.action(f"starting cluster {name}"):
-                cluster.start()
-        except BaseException:
-            cluster.close()
-            raise
+        with progress.action(f"starting cluster {name}"):
+            cluster.start()
         kept = Kept(
             name=name,
             backend=backend,
@@ -55,8 +52,7 @@ def keep(name: str, spec: ClusterSpec, backend: str, progress: Progress) -> Kept
             bootstrap_b=cluster.bootstrap(Listener.CLIENT_B),
             directory=str(directory),
         )
-        (directory / CLUSTER).write_bytes(msgspec.json.encode(kept))
-    unregister(directory)  # it lives on purpose now: `down` ends it, `heal` does not
+        replace_file(directory / CLUSTER, msgspec.json.encode(kept))
     return kept
 
 
@@ -80,6 +76,8 @@ def drop(name: str) -> tuple[str, ...]:
     healed = heal(directory)
     if healed.busy:
         raise UsageError(f"cluster {name} is being started right now: wait for it, or interrupt that command")
+    if healed.failed:
+        raise ClusterError(f"could not remove {'; '.join(healed.failed)}: try again")
     shutil.rmtree(directory)
     return healed.removed
 

@@ -9,7 +9,6 @@ the kernel drops that lock when the owner dies, however it dies, so a ledger tha
 from __future__ import annotations
 
 import fcntl
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
+from harness.disk import AppendOnly, explained
 from harness.errors import LockstepError
 
 LEDGER = "ledger.jsonl"
@@ -76,22 +76,24 @@ class Ledger:
     """The ledger of one run directory, opened for writing by its one owner."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        with explained(directory):
+            directory.mkdir(parents=True, exist_ok=True)
         self.path = directory / LEDGER
-        self._lock = threading.Lock()
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._numbers = threading.Lock()
+        self._file = AppendOnly(self.path)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(self._fd)
+            self._file.close()
             raise LedgerBusy(f"{directory} belongs to a run that is still going on") from None
+        self._file.drop_torn_line()
         self._entries = {entry.number: entry for entry in read_ledger(self.path)}
         for entry in self._entries.values():
             entry.ledger = self
 
     def intent(self, kind: str, **fields: Any) -> Entry:
         """Write down what is about to be made or broken, before it is."""
-        with self._lock:
+        with self._numbers:
             number = len(self._entries) + 1
             entry = Entry(number=number, kind=kind, lines=[("intent", fields)], ledger=self)
             self._entries[number] = entry
@@ -104,12 +106,11 @@ class Ledger:
 
     def append(self, number: int, kind: str, phase: str, fields: dict[str, Any]) -> None:
         line = {"entry": number, "time_ns": time.monotonic_ns(), "kind": kind, "phase": phase, **fields}
-        with self._lock:
-            os.write(self._fd, msgspec.json.encode(line) + b"\n")
+        self._file.append(msgspec.json.encode(line) + b"\n")
 
     def close(self) -> None:
         """Give up ownership; the file stays."""
-        os.close(self._fd)
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self

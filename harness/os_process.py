@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
+import socket
 import subprocess
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from signal import Signals
 
 import psutil
 
@@ -19,6 +21,14 @@ from harness.wait import wait_until
 KIND = "process"
 TOKEN = "LOCKSTEP_TOKEN"  # noqa: S105 - not a secret: it marks whose a process is
 """Environment variable with the ledger entry's own token: finds a process whose pid never made it into the ledger."""
+
+
+def boot_id() -> str:
+    """Which start of this machine this is; empty where it cannot be told."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def started(pid: int) -> float:
@@ -48,7 +58,7 @@ class OsProcess:
     ) -> OsProcess:
         """Start `argv` in a session of its own (Ctrl-C in the terminal must not reach it), output appended to `log`."""
         token = uuid.uuid4().hex
-        entry = ledger.intent(KIND, name=name, token=token)
+        entry = ledger.intent(KIND, name=name, token=token, host=socket.gethostname(), boot=boot_id())
         with log.open("ab") as output:
             try:
                 child = subprocess.Popen(
@@ -89,7 +99,7 @@ class OsProcess:
         """The exit code, negative for a signal; None while alive or when the process was not our child."""
         return self._child.poll() if self._child is not None else None
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         if not self.alive():
             raise ClusterError(f"{self.name} ({self.identity}) is not running, so it cannot get {number.name}")
         os.kill(self.pid, number)
@@ -99,29 +109,34 @@ class OsProcess:
         self._entry.healed(exit_code=self.exit_code())
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
-        if self.alive():
-            self.signal(signal.SIGKILL)
-        self.wait_exit(timeout_s=10)
+        """SIGKILL, and wait until it is gone; one that is gone already is as good."""
+        self._end(Signals.SIGKILL, timeout_s=10)
 
     def terminate(self, timeout_s: float) -> None:
         """SIGTERM, and wait until it has exited by itself."""
-        if self.alive():
-            self.signal(signal.SIGTERM)
+        self._end(Signals.SIGTERM, timeout_s)
+
+    def _end(self, number: Signals, timeout_s: float) -> None:
+        with suppress(ClusterError, ProcessLookupError):  # it may go by itself at any moment
+            self.signal(number)
         self.wait_exit(timeout_s)
 
     def pause(self) -> None:
-        self.signal(signal.SIGSTOP)
+        self.signal(Signals.SIGSTOP)
         wait_until(self.paused, timeout_s=5, what=f"{self.name} to stop on SIGSTOP")
 
     def resume(self) -> None:
-        self.signal(signal.SIGCONT)
+        self.signal(Signals.SIGCONT)
         wait_until(lambda: not self.paused(), timeout_s=5, what=f"{self.name} to go on after SIGCONT")
 
 
 def processes_of(entry: Entry) -> list[OsProcess]:
     """What still runs of an entry: by pid and start time, or by token if its owner died before noting them."""
     name = entry.fields["name"]
+    if entry.fields["host"] != socket.gethostname():
+        raise EnvironmentError_(f"{name} was started on {entry.fields['host']}: run lockstep heal there")
+    if entry.fields["boot"] != boot_id():
+        return []  # the machine has been restarted since: whoever has that pid now is not ours
     if "pid" in entry.fields:
         named = [(entry.fields["pid"], entry.fields["started"])]
     else:

@@ -128,6 +128,8 @@ class PlanBuilder:
     def topic(
         self, name: str, *, partitions: int, replication: int, min_isr: int, config: dict[str, str] | None = None
     ) -> TopicPlan:
+        if partitions < 1:
+            raise UsageError(f"topic {name}: it has at least 1 partition, not {partitions}")
         if not 1 <= min_isr <= replication:
             raise UsageError(f"topic {name}: min_isr is 1 to {replication} (its replication), not {min_isr}")
         topic = TopicPlan(
@@ -147,6 +149,10 @@ class PlanBuilder:
         rate_per_s: int = 300,
     ) -> None:
         """Producers, each sending `rate_per_s` records a second to partitions drawn from the seed."""
+        if acks not in (ACKS_ALL, 0, 1) or clients < 1 or in_flight < 1 or rate_per_s < 1:
+            raise UsageError(
+                "writers have acks of 0, 1 or -1 (all), and clients, in_flight and rate_per_s of at least 1"
+            )
         if idempotent and (acks != ACKS_ALL or in_flight > 5):
             raise UsageError("an idempotent producer needs acks=all (-1) and at most 5 requests in flight")
         self._workloads.append(

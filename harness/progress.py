@@ -31,8 +31,12 @@ class Progress:
         self._quiet = quiet
 
     def say(self, line: str) -> None:
-        if not self._quiet:
+        if self._quiet:
+            return
+        try:
             print(line, file=self._stream, flush=True)
+        except BrokenPipeError:  # nobody reads it any more, which is no reason to stop working
+            self._quiet = True
 
     @contextmanager
     def action(self, what: str) -> Iterator[None]:

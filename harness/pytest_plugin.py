@@ -131,22 +131,21 @@ class Clusters:
     def _start(self, wanted: dict[str, Any]) -> tuple[Cluster, ExitStack]:
         from harness.cluster.backends import Backend, prepare
         from harness.cluster.spec import ClusterSpec
+        from harness.heal import owning
         from harness.java import find_java
-        from harness.ledger import Ledger
         from harness.progress import Progress
-        from harness.rundir import registered
 
         options = dict(wanted)
         backend = Backend(options.pop("backend", Backend.PROCESS))
         open_cluster = prepare(ClusterSpec(**options), backend, find_java(), Progress(quiet=True))
         directory = self._directories.mktemp("cluster")
         with ExitStack() as stack:
-            ledger = stack.enter_context(Ledger(directory))
-            stack.enter_context(registered(directory))
+            ledger = stack.enter_context(owning(directory))
             cluster = stack.enter_context(open_cluster(directory, ledger))
             cluster.start()
             return cluster, stack.pop_all()
 
     def close(self) -> None:
-        for _, stack in self._open.values():
-            stack.close()
+        with ExitStack() as everything:  # one that resists does not keep the others alive
+            for _, stack in self._open.values():
+                everything.callback(stack.close)

@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.checker import SparkStarter, Verdict, judge
-from harness.clients.librdkafka import logging_to
+from harness.clients import librdkafka
 from harness.clients.observer import MetadataObserver
 from harness.cluster.backends import Backend, prepare
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
+from harness.faults.fault import get_fault
 from harness.faults.injector import Injector
+from harness.heal import owning
 from harness.history.recorder import Recorder
 from harness.history.store import seal
 from harness.java import find_java
-from harness.ledger import Ledger
 from harness.plan import Heal, Hold, Inject, Plan, TopicPlan, write_plan
 from harness.progress import Progress
-from harness.rundir import RunDirectory, registered
+from harness.rundir import RunDirectory
 from harness.workload.final_read import read_to_end
 from harness.workload.load import Load
 
@@ -42,24 +43,29 @@ def run(
     plan: Plan, *, spec: ClusterSpec, backend: Backend, runs: Path, progress: Progress, spark: SparkStarter
 ) -> Finished:
     """Carry out a plan on a fresh cluster and judge what happened, with a Spark that the caller stops."""
-    _require_fit(plan, spec)
+    _require_fit(plan, spec, backend)
     java = find_java()
     open_cluster = prepare(spec, backend, java, progress)
     directory = RunDirectory.create(
-        runs, scenario=plan.scenario, seed=plan.seed, spec=spec, backend=backend, java=java.version
+        runs,
+        scenario=plan.scenario,
+        seed=plan.seed,
+        spec=spec,
+        backend=backend,
+        java=java.version,
+        librdkafka=librdkafka.version(),
     )
     write_plan(plan, directory.path)
     progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
     progress.say(f"recording to {directory.path}")
-    with (
-        Ledger(directory.path) as ledger,
-        registered(directory.path),
-        open_cluster(directory.path, ledger) as cluster,
-    ):
+    with owning(directory.path) as ledger, open_cluster(directory.path, ledger) as cluster:
         with directory.phase("start"), progress.action(f"starting {_words(spec, backend)}"):
             cluster.start()
         spark.start()  # it comes up while the cluster runs
-        with logging_to(directory.path / "clients.log"), Recorder(directory.path, directory.info.run) as recorder:
+        with (
+            librdkafka.logging_to(directory.path / "clients.log"),
+            Recorder(directory.path, directory.info.run) as recorder,
+        ):
             _exercise(plan, cluster, directory, recorder, progress)
         with directory.phase("stop"):
             cluster.stop()
@@ -143,12 +149,28 @@ def _abandoned_on_error(load: Load) -> Iterator[None]:
         raise
 
 
-def _require_fit(plan: Plan, spec: ClusterSpec) -> None:
+def _require_fit(plan: Plan, spec: ClusterSpec, backend: Backend) -> None:
+    """Refuse what cannot work before anything is created."""
+    partitions = {topic.name: topic.partitions for topic in plan.topics}
     for topic in plan.topics:
         if topic.replication > spec.brokers:
             raise UsageError(
                 f"topic {topic.name} wants {topic.replication} replicas and the cluster has {spec.brokers} brokers"
             )
+    broken: set[int] = set()
+    for step in plan.steps:
+        match step:
+            case Inject():
+                kind = get_fault(step.fault)
+                if backend not in kind.backends:
+                    raise UsageError(f"step {step.step}: {step.fault} works on {', '.join(kind.backends)} only")
+                if not 0 <= step.target.partition < partitions.get(step.target.topic, 0):
+                    raise UsageError(f"step {step.step}: there is no {step.target.topic}-{step.target.partition}")
+                broken.add(step.step)
+            case Heal():
+                if step.of not in broken:
+                    raise UsageError(f"step {step.step}: there is nothing broken by step {step.of} to heal")
+                broken.remove(step.of)
 
 
 def _words(spec: ClusterSpec, backend: Backend) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,8 +18,8 @@ import psutil
 
 from harness import __version__
 from harness.cluster.spec import ClusterSpec
+from harness.disk import explained, replace_file
 from harness.errors import EnvironmentError_, UsageError
-from harness.history.disk import explained, replace_file
 from harness.ledger import LEDGER, read_ledger
 
 RUNS_VARIABLE = "LOCKSTEP_RUNS"
@@ -48,6 +47,7 @@ class RunInfo(msgspec.Struct, kw_only=True):
     spec: ClusterSpec
     backend: str
     command: str
+    replay: str = ""
     environment: dict[str, Any]
     clock: dict[str, Any]
     nodes: list[dict[str, Any]]
@@ -63,7 +63,7 @@ class RunDirectory:
 
     @classmethod
     def create(
-        cls, runs: Path, *, scenario: str, seed: int, spec: ClusterSpec, backend: str, java: str
+        cls, runs: Path, *, scenario: str, seed: int, spec: ClusterSpec, backend: str, java: str, librdkafka: str
     ) -> RunDirectory:
         """A fresh directory that no other run shares, and `latest` pointing to it."""
         path = _fresh(runs, scenario, seed)
@@ -74,10 +74,12 @@ class RunDirectory:
             lockstep=__version__,
             spec=spec,
             backend=backend,
-            command=shlex.join(["lockstep", *sys.argv[1:]]),
+            command=_command(scenario, seed, spec, backend),
+            replay=f"lockstep replay {shlex.quote(str(runs / path.name))}",
             environment={
                 "python": platform.python_version(),
                 "java": java,
+                "librdkafka": librdkafka,
                 "os": platform.platform(),
                 "cpus": os.cpu_count(),
                 "memory_mb": psutil.virtual_memory().total // 1_000_000,
@@ -130,15 +132,34 @@ def find_run(name: str | None, runs: Path) -> Path:
     raise UsageError(f"there is no run {name or LATEST} in {runs}: give a run directory, such as runs/latest")
 
 
+def require_space(directory: Path) -> int:
+    """How many bytes are free there; too few for a run is an error."""
+    free = psutil.disk_usage(str(directory)).free
+    if free < NEEDED_BYTES:
+        raise EnvironmentError_(
+            f"{directory.resolve()} has {free // 1_000_000} MB free and a run needs {NEEDED_BYTES // 1_000_000} MB: "
+            "free some, or give a directory on another disk with --runs-dir"
+        )
+    return free
+
+
+def _command(scenario: str, seed: int, spec: ClusterSpec, backend: str) -> str:
+    """What to type to get such a run again, however this one was started."""
+    default = ClusterSpec()
+    options = [
+        f"--{name} {getattr(spec, name)}"
+        for name in ("kafka", "mode", "brokers", "controllers")
+        if getattr(spec, name) != getattr(default, name)
+    ]
+    if backend != "process":
+        options.append(f"--backend {backend}")
+    return " ".join(["lockstep", "run", scenario, "--seed", str(seed), *options])
+
+
 def _fresh(runs: Path, scenario: str, seed: int) -> Path:
     with explained(runs):
         runs.mkdir(parents=True, exist_ok=True)
-    free = psutil.disk_usage(str(runs)).free
-    if free < NEEDED_BYTES:
-        raise EnvironmentError_(
-            f"{runs.resolve()} has {free // 1_000_000} MB free and a run needs {NEEDED_BYTES // 1_000_000} MB: "
-            "free some, or give a directory on another disk with --runs-dir"
-        )
+    require_space(runs)
     stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{scenario}-{seed}"
     number = 1
     while True:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import importlib.metadata
 import importlib.util
-import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from harness.errors import UsageError
 from harness.plan import Plan, PlanBuilder
 
 ENTRY_POINTS = "lockstep.scenarios"
+BUNDLED = Path(__file__).parent.parent / "scenarios"
 
 Describe = Callable[[PlanBuilder], None]
 
@@ -56,7 +55,8 @@ def scenario(*, summary: str, name: str | None = None) -> Callable[[Describe], D
 
 def find_scenarios(directories: Sequence[Path] = ()) -> dict[str, Scenario]:
     """Every scenario there is, by name."""
-    _import_package("scenarios")
+    for directory in sorted(path for path in BUNDLED.iterdir() if path.is_dir()):
+        _import_directory(directory)
     for entry_point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         entry_point.load()
     for directory in directories:
@@ -80,24 +80,12 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(names)}"
 
 
-def _import_package(package: str) -> None:
-    root = importlib.import_module(package)
-    for module in _walk(root.__path__, f"{package}."):
-        importlib.import_module(module)
-
-
-def _walk(path: Iterable[str], prefix: str) -> Iterator[str]:
-    for module in pkgutil.walk_packages(path, prefix):
-        if not module.ispkg:
-            yield module.name
-
-
 def _import_directory(directory: Path) -> None:
-    """Users' files are loaded by path under private names: their repository may have a `scenarios` of its own."""
+    """Files are loaded by path under private names, ours too: a user's repository may have a `scenarios` of its own."""
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory of scenarios")
     for path in sorted(directory.glob("*.py")):
-        private = f"_lockstep_user_{path.resolve().as_posix().replace('/', '_').removesuffix('.py')}"
+        private = f"_lockstep_scenario_{path.resolve().as_posix().replace('/', '_').removesuffix('.py')}"
         if private in sys.modules:
             continue
         module_spec = importlib.util.spec_from_file_location(private, path)

@@ -121,6 +121,7 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any] = {}
     backend: str | None = None
     command: str | None = None
+    replay: str | None = None
     environment: dict[str, Any] = {}
     clock: Clock | None = None
     nodes: list[dict[str, Any]] = []

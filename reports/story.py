@@ -70,7 +70,8 @@ def _overlaps(run: Run, fault: Fault, operation: Operation) -> bool:
 
 
 def replay_command(run: Run) -> str:
-    return f"lockstep replay {shlex.quote(f'runs/{run.name}')}"
+    """As the run itself tells it, since only it knows where its directory is."""
+    return run.info.replay or f"lockstep replay {shlex.quote(f'runs/{run.name}')}"
 
 
 def check_command(run: Run) -> str:
@@ -166,7 +167,7 @@ def _sentence(text: str) -> str:
 def _named(fields: Mapping[str, Any], known: tuple[str, ...]) -> str:
     said = {"partitions": "{} partitions", "replication": "replication {}", "min_isr": "min.insync.replicas {}"}
     parts = [said[key].format(words.plain(fields[key])) for key in known if key in fields]
-    rest = {key: value for key, value in fields.items() if key not in (*known, "name")}
+    rest = {key: value for key, value in fields.items() if key not in (*known, "name") and value != {}}
     parts += [words.fact(key, value) for key, value in rest.items()]
     return f"{words.plain(fields.get('name', 'topic'))}: {', '.join(parts).replace('1 partitions', '1 partition')}"
 

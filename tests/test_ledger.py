@@ -52,3 +52,13 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
     with (tmp_path / LEDGER).open("ab") as file:
         file.write(b'{"entry":2,"kind":"proc')
     assert [entry.number for entry in read_ledger(tmp_path / LEDGER)] == [1]
+
+
+def test_nothing_is_glued_to_a_torn_line(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger:
+        ledger.intent("process", name="broker-1")
+    with (tmp_path / LEDGER).open("ab") as file:
+        file.write(b'{"entry":2,"kind":"proc')
+    with Ledger(tmp_path) as second:
+        second.intent("process", name="broker-2")
+    assert [entry.fields["name"] for entry in read_ledger(tmp_path / LEDGER)] == ["broker-1", "broker-2"]

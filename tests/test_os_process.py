@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ClusterError, EnvironmentError_
-from harness.heal import heal
+from harness.heal import heal, owning
 from harness.ledger import LEDGER, Ledger, read_ledger
-from harness.os_process import TOKEN, OsProcess, processes_of, started
+from harness.os_process import TOKEN, OsProcess, boot_id, processes_of, started
+from harness.rundir import registered_directories
 
 
 @pytest.fixture
@@ -28,6 +30,9 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(["sleep", "600"], env=os.environ | {TOKEN: "somebody-else's"}) as process:
         yield process
         process.kill()
+
+
+HERE = {"host": socket.gethostname(), "boot": boot_id()}
 
 
 def sleeper(ledger: Ledger) -> OsProcess:
@@ -67,7 +72,7 @@ def test_heal_kills_what_the_ledger_names_and_closes_it(tmp_path: Path) -> None:
 def test_heal_finds_a_process_whose_pid_was_never_written(tmp_path: Path) -> None:
     """The owner died between starting the process and noting its pid: the token is how it is found."""
     with Ledger(tmp_path) as ledger:
-        ledger.intent("process", name="orphan", token="only-this-one")
+        ledger.intent("process", name="orphan", token="only-this-one", **HERE)
     with subprocess.Popen(["sleep", "600"], env=os.environ | {TOKEN: "only-this-one"}) as orphan:
         assert heal(tmp_path).removed == (f"orphan (pid {orphan.pid})",)
         assert orphan.wait(10) == -signal.SIGKILL
@@ -75,7 +80,7 @@ def test_heal_finds_a_process_whose_pid_was_never_written(tmp_path: Path) -> Non
 
 def test_a_recycled_pid_is_not_touched(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> None:
     with Ledger(tmp_path) as ledger:
-        entry = ledger.intent("process", name="broker-1", token="ours")
+        entry = ledger.intent("process", name="broker-1", token="ours", **HERE)
         entry.effect(pid=bystander.pid, started=started(bystander.pid) - 1)
         assert processes_of(entry) == []
     assert heal(tmp_path).removed == ()
@@ -84,7 +89,7 @@ def test_a_recycled_pid_is_not_touched(tmp_path: Path, bystander: subprocess.Pop
 
 def test_somebody_elses_token_is_not_touched(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> None:
     with Ledger(tmp_path) as ledger:
-        ledger.intent("process", name="broker-1", token="ours")
+        ledger.intent("process", name="broker-1", token="ours", **HERE)
     assert heal(tmp_path).removed == ()
     assert bystander.poll() is None
 
@@ -95,3 +100,62 @@ def test_heal_leaves_a_run_with_a_living_owner_alone(tmp_path: Path) -> None:
         assert heal(tmp_path).busy
         assert process.alive()
         process.kill()
+
+
+def test_a_restart_of_the_machine_makes_every_pid_somebody_elses(
+    tmp_path: Path, bystander: subprocess.Popen[bytes]
+) -> None:
+    with Ledger(tmp_path) as ledger:
+        entry = ledger.intent("process", name="broker-1", token="ours", **(HERE | {"boot": "an earlier one"}))
+        entry.effect(pid=bystander.pid, started=started(bystander.pid))
+    assert heal(tmp_path).removed == ()
+    assert bystander.poll() is None
+
+
+def test_another_machine_is_left_to_heal_itself(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger:
+        ledger.intent("process", name="broker-1", token="ours", **(HERE | {"host": "elsewhere"}))
+    assert heal(tmp_path).failed == ("broker-1 (broker-1 was started on elsewhere: run lockstep heal there)",)
+    assert [entry.open for entry in read_ledger(tmp_path / LEDGER)] == [True]
+
+
+def test_one_that_cannot_be_healed_does_not_keep_the_others_alive(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger:
+        process = sleeper(ledger)
+        ledger.intent("process", name="broker-1", token="ours", **(HERE | {"host": "elsewhere"}))
+    healed = heal(tmp_path)
+    assert healed.removed == (f"sleeper (pid {process.pid})",)
+    assert len(healed.failed) == 1
+    assert not process.alive()
+
+
+def test_killing_what_is_already_gone_is_no_error(ledger: Ledger) -> None:
+    process = sleeper(ledger)
+    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
+    assert not process.alive()
+
+
+def started_in_a_block_that_fails(directory: Path, *, keep: bool) -> OsProcess:
+    try:
+        with owning(directory, keep=keep) as ledger:
+            process = sleeper(ledger)
+            raise ZeroDivisionError  # noqa: TRY301 - the block is to fail
+    except ZeroDivisionError:
+        return process
+
+
+def test_a_block_that_fails_leaves_nothing_of_what_it_started(tmp_path: Path) -> None:
+    process = started_in_a_block_that_fails(tmp_path, keep=False)
+    assert not process.alive()
+    assert registered_directories() == []
+
+
+def test_what_is_to_be_kept_is_kept_unless_the_block_fails(tmp_path: Path) -> None:
+    with owning(tmp_path / "well", keep=True) as ledger:
+        kept = sleeper(ledger)
+    assert kept.alive()
+    assert registered_directories() == []
+    assert heal(tmp_path / "well").removed == (f"sleeper (pid {kept.pid})",)
+    assert not kept.alive()
+    assert not started_in_a_block_that_fails(tmp_path / "badly", keep=True).alive()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,11 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a directory of scenarios"):
         find_scenarios([tmp_path / "nowhere"])
+
+
+def test_a_scenarios_package_of_the_users_own_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "scenarios" / "__init__.py").touch()
+    code = "from harness.scenario import find_scenarios; print(*find_scenarios())"
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "leader-kill" in found.stdout.split()

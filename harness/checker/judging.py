@@ -23,8 +23,8 @@ from harness.checker.evidence import SHOWN_MAX, Evidence, Place
 from harness.checker.sources import Sources, constants, open_sources, partition_of, topic_of
 from harness.checker.timeline import Timeline, read_timeline
 from harness.checker.verdict import Anomaly, OperationRef, Series, Verdict
+from harness.disk import replace_file
 from harness.errors import CheckerError, HistoryError
-from harness.history.disk import replace_file
 from harness.history.schema import Outcome, sequence_of, writer_of
 from reference_model.guarantees import GUARANTEES
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import as_json, cluster_options, print_json, runs_dir, spec_from
+from harness.cli.options import as_json, cluster_options, echo, print_json, runs_dir, spec_from
 from harness.cluster.spec import DEFAULT_KAFKA
-from harness.errors import UsageError
+from harness.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from harness.heal import Healed
 
 
 @click.command()
@@ -26,37 +30,48 @@ def up(name: str, kafka: str, mode: str, brokers: int, controllers: int, backend
     if as_json:
         print_json(kept)
     else:
-        click.echo(f"cluster {name} is up: bootstrap.servers={kept.bootstrap}")
-        click.echo(f"stop it with: lockstep down --name {name}")
+        echo(f"cluster {name} is up: bootstrap.servers={kept.bootstrap}")
+        echo(f"stop it with: lockstep down --name {name}")
 
 
 @click.command()
 @click.option("--name", default="default", show_default=True, help="The cluster's name.")
-def down(name: str) -> None:
+@as_json
+def down(name: str, as_json: bool) -> None:
     """Stop a cluster that `up` left running, and remove all of it."""
     from harness.kept import drop
 
     removed = drop(name)
-    click.echo(f"cluster {name} is down ({len(removed)} removed: {', '.join(removed) or 'nothing was running'})")
+    if as_json:
+        print_json({"name": name, "removed": removed})
+    else:
+        echo(f"cluster {name} is down ({len(removed)} removed: {', '.join(removed) or 'nothing was running'})")
 
 
 @click.command()
 @as_json
-def heal(as_json: bool) -> None:
+def heal(as_json: bool) -> int:
     """Remove what a killed harness left behind: processes, proxies, containers, networks. Safe at any time."""
     from harness.heal import heal_all
 
     healed = heal_all()
     if as_json:
-        print_json([{"run": str(h.directory), "removed": h.removed, "busy": h.busy} for h in healed])
-        return
-    for one in healed:
-        if one.busy:
-            click.echo(f"{one.directory}: still going on, left alone")
-        else:
-            click.echo(f"{one.directory}: removed {', '.join(one.removed) or 'nothing, all was gone already'}")
-    if not healed:
-        click.echo("nothing to heal")
+        print_json(
+            [{"run": str(h.directory), "removed": h.removed, "failed": h.failed, "busy": h.busy} for h in healed]
+        )
+    else:
+        for one in healed:
+            echo(f"{one.directory}: {_in_words(one)}")
+        if not healed:
+            echo("nothing to heal")
+    return ExitCode.ENVIRONMENT if any(one.failed for one in healed) else ExitCode.PASS
+
+
+def _in_words(healed: Healed) -> str:
+    if healed.busy:
+        return "still going on, left alone"
+    removed = f"removed {', '.join(healed.removed) or 'nothing, all was gone already'}"
+    return f"{removed}; could not remove {'; '.join(healed.failed)}" if healed.failed else removed
 
 
 @click.command()
@@ -83,7 +98,7 @@ def logs(node: str, run_name: str | None, cluster: str | None, lines: int, runs_
         raise UsageError(f"{node} has not written a log yet")
     with log.open(errors="replace") as text:
         for line in deque(text, lines or None):
-            click.echo(line, nl=False)
+            echo(line.rstrip("\n"))
 
 
 @click.group()
@@ -101,7 +116,7 @@ def image_build(kafka: str, base: str | None) -> None:
     from harness.progress import Progress
 
     read_lock(kafka)
-    click.echo(build_image(kafka, Progress(), base))
+    echo(build_image(kafka, Progress(), base))
 
 
 COMMANDS = (up, down, heal, logs, image)

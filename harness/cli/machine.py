@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from harness.cli.options import as_json, print_json, runs_dir, scenario_dirs
+from harness.cli.options import as_json, echo, print_json, runs_dir, scenario_dirs
 from harness.errors import ExitCode
 
 
@@ -28,9 +28,9 @@ def doctor(fix: bool, runs_dir: Path, as_json: bool) -> int:
     else:
         for check in found:
             mark = "ok" if check.ok else ("MISSING" if check.required else "absent")
-            click.echo(f"{mark:8} {check.name:18} {check.detail}")
+            echo(f"{mark:8} {check.name:18} {check.detail}")
             if not check.ok and check.fix:
-                click.echo(f"{'':8} {'':18} fix: {check.fix}")
+                echo(f"{'':8} {'':18} fix: {check.fix}")
     return ExitCode.PASS if checks.healthy(found) else ExitCode.ENVIRONMENT
 
 
@@ -49,7 +49,10 @@ def list_(what: str, scenario_dirs: tuple[Path, ...], as_json: bool) -> None:
     table.add_column("summary")
     for row in rows:
         table.add_row(str(row["name"]), str(row["summary"]))
-    Console(soft_wrap=True).print(table)
+    console = Console(soft_wrap=True)
+    with console.capture() as captured:
+        console.print(table)
+    echo(captured.get().rstrip("\n"))
 
 
 def _scenarios(directories: tuple[Path, ...]) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 import traceback
 
@@ -47,13 +48,26 @@ for command in (*machine.COMMANDS, *clusters.COMMANDS, *runs.COMMANDS):
 
 def main() -> None:
     """Entry point of the console script."""
+    signal.signal(signal.SIGTERM, _terminated)
     sys.exit(run_cli(sys.argv[1:]))
+
+
+def _terminated(*_: object) -> None:
+    """CI cancels a job with SIGTERM: clean up as after Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def run_cli(arguments: list[str]) -> int:
     """Run one command and return its exit code; every error is one sentence on standard error."""
     try:
-        result = lockstep.main(arguments, prog_name="lockstep", standalone_mode=False)
+        # Not lockstep.main(): it exits with 1, our violation, whenever any pipe or socket breaks.
+        with lockstep.make_context("lockstep", arguments) as context:
+            result = lockstep.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return ExitCode.USAGE
     except click.UsageError as error:
         _say(error.format_message())
         if error.ctx is not None:
@@ -69,10 +83,6 @@ def run_cli(arguments: list[str]) -> int:
         _say(str(error))
         _trace()
         return error.exit_code
-    except BrokenPipeError:
-        # Whoever read our output has gone (`lockstep list | head`); say nothing more to them, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.PASS
     except OSError as error:
         if error.errno != errno.ENOSPC:
             return _unexpected(error)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import as_json, cluster_options, print_json, runs_dir, scenario_dirs, seconds, spec_from
-from harness.errors import ExitCode
+from harness.cli.options import as_json, cluster_options, echo, print_json, runs_dir, scenario_dirs, seconds, spec_from
+from harness.errors import ExitCode, HistoryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,22 +74,38 @@ def replay(run: str | None, runs_dir: Path, as_json: bool) -> int:
 def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
     """Judge recorded runs again (the latest by default), all in one job."""
     from harness.checker import SparkStarter, judge
-    from harness.history.store import read_meta
     from harness.progress import Progress
     from harness.rundir import find_run
 
     directories = [find_run(name, runs_dir) for name in runs or (None,)]
-    for directory in directories:
-        read_meta(directory)  # before Spark starts: a wrong path should not cost ten seconds
-    runs_in_words = "1 run" if len(directories) == 1 else f"{len(directories)} runs"
-    with Progress(quiet=as_json).action(f"judging {runs_in_words}"), SparkStarter() as spark:
-        verdicts = judge(directories, spark.session())
+    readable, unreadable = _readable(directories)
+    verdicts: list[Verdict] = []
+    if readable:
+        in_words = "1 run" if len(readable) == 1 else f"{len(readable)} runs"
+        with Progress(quiet=as_json).action(f"judging {in_words}"), SparkStarter() as spark:
+            verdicts = judge(readable, spark.session())
     if as_json:
-        print_json(verdicts if len(verdicts) > 1 else verdicts[0])
+        print_json(verdicts[0] if len(directories) == len(verdicts) == 1 else verdicts)
     else:
-        for directory, verdict in zip(directories, verdicts, strict=True):
+        for directory, verdict in zip(readable, verdicts, strict=True):
             _print_verdict(directory, verdict)
-    return _exit_code(verdicts)
+    for error in unreadable:
+        click.echo(f"lockstep: {error}", err=True)
+    return _exit_code(verdicts, failed=bool(unreadable))
+
+
+def _readable(directories: Sequence[Path]) -> tuple[list[Path], list[HistoryError]]:
+    """Which histories can be judged; a damaged one among many must not keep the others from their verdicts."""
+    from harness.history.store import open_history
+
+    readable, errors = [], []
+    for directory in directories:
+        try:
+            with open_history(directory):
+                readable.append(directory)
+        except HistoryError as error:
+            errors.append(error)
+    return readable, errors
 
 
 @click.command()
@@ -101,7 +117,7 @@ def report(run: str | None, runs_dir: Path) -> None:
     from reports import write_all
 
     for path in write_all(find_run(run, runs_dir)):
-        click.echo(path)
+        echo(path)
 
 
 def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json: bool) -> int:
@@ -123,8 +139,8 @@ def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json:
     else:
         _print_story(plan, finished.directory)
         _print_verdict(finished.directory, finished.verdict)
-        click.echo(f"report     {report_path}")
-        click.echo(f"replay     lockstep replay {finished.directory}")
+        echo(f"report     {report_path}")
+        echo(f"replay     lockstep replay {finished.directory}")
     return _exit_code([finished.verdict])
 
 
@@ -132,37 +148,38 @@ def _print_story(plan: Plan, directory: Path) -> None:
     """What was done to the cluster, with the proof, from the ledger."""
     from harness.ledger import LEDGER, read_ledger
 
-    click.echo(f"seed       {plan.seed}")
-    click.echo(f"plan       {'; '.join(plan.in_words())}")
+    echo(f"seed       {plan.seed}")
+    echo(f"plan       {'; '.join(plan.in_words())}")
     for entry in read_ledger(directory / LEDGER):
         if entry.kind == "fault":
             fields = entry.fields
-            click.echo(f"fault      {fields['fault']} of {fields['target_resolved']} ({fields['target_asked']})")
+            echo(f"fault      {fields['fault']} of {fields['target_resolved']} ({fields['target_asked']})")
             for phase in ("proof", "healed"):
                 detail = (entry.phase(phase) or {}).get("detail", {})
-                click.echo(f"  {phase:8} {', '.join(f'{name} {value}' for name, value in detail.items())}")
+                echo(f"  {phase:8} {', '.join(f'{name} {value}' for name, value in detail.items())}")
 
 
 def _print_verdict(directory: Path, verdict: Verdict) -> None:
     counts = verdict.counts
-    click.echo(f"run        {directory}")
-    click.echo(
+    echo(f"run        {directory}")
+    echo(
         f"writes     {counts['acknowledged']} acknowledged, {counts['unknown']} unknown, {counts['failed']} failed; "
         f"{counts['read']} records read"
     )
     for guarantee in verdict.guarantees:
-        click.echo(f"{guarantee.status:10} {guarantee.name:22} {guarantee.reason}")
+        echo(f"{guarantee.status:10} {guarantee.name:22} {guarantee.reason}")
     for anomaly in verdict.anomalies[:5]:
-        click.echo(f"  {anomaly.text}" + (f" (during {anomaly.fault})" if anomaly.fault else ""))
+        echo(f"  {anomaly.text}" + (f" (during {anomaly.fault})" if anomaly.fault else ""))
     if len(verdict.anomalies) > 5:
-        click.echo(f"  ... and {sum(g.count for g in verdict.guarantees) - 5} more, in the report")
-    click.echo(f"verdict    {verdict.verdict.upper()}")
+        echo(f"  ... and {sum(g.count for g in verdict.guarantees) - 5} more, in the report")
+    echo(f"verdict    {verdict.verdict.upper()}")
 
 
-def _exit_code(verdicts: Sequence[Verdict]) -> ExitCode:
-    """Over several runs the worst counts: a violation before an undecided run before a pass."""
-    codes = {_EXIT[verdict.verdict] for verdict in verdicts}
-    return next(code for code in (ExitCode.VIOLATION, ExitCode.UNDECIDED, ExitCode.PASS) if code in codes)
+def _exit_code(verdicts: Sequence[Verdict], *, failed: bool = False) -> ExitCode:
+    """Over several runs: a violation counts before a failure, that before undecided, that before a pass."""
+    codes = {_EXIT[verdict.verdict] for verdict in verdicts} | ({ExitCode.ENVIRONMENT} if failed else set())
+    order = (ExitCode.VIOLATION, ExitCode.ENVIRONMENT, ExitCode.UNDECIDED, ExitCode.PASS)
+    return next(code for code in order if code in codes)
 
 
 COMMANDS = (run, replay, check, report)

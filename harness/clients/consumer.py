@@ -45,7 +45,7 @@ class RecordedConsumer:
 
     def assign(self, offsets: Mapping[int, int]) -> None:
         """Read these partitions from these offsets on; a new span of monotonic reads begins."""
-        (op,) = self._recorder.reserve_ops(1)
+        op = self._recorder.next_op()
         invoke_ns = time.monotonic_ns()
         self._consumer.assign([TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()])
         self._assigned = tuple(offsets)
@@ -65,7 +65,7 @@ class RecordedConsumer:
 
     def poll(self, timeout_s: float) -> int:
         """One recorded poll; returns how many records it gave."""
-        (op,) = self._recorder.reserve_ops(1)
+        op = self._recorder.next_op()
         invoke_ns = time.monotonic_ns()
         messages = self._consumer.consume(BATCH, timeout_s)
         return_ns = time.monotonic_ns()

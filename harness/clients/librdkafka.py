@@ -19,10 +19,6 @@ _log = logging.getLogger("lockstep.librdkafka")
 _log.propagate = False
 _log.addHandler(logging.NullHandler())
 
-# The record never left the client: these, and only these, are certain not to have happened. Any broker error may follow
-# an earlier attempt that was appended (a retry of an appended batch can end in NOT_ENOUGH_REPLICAS), so it is unknown.
-CERTAINLY_NOT_SENT = frozenset({KafkaError._PURGE_QUEUE, KafkaError._QUEUE_FULL, KafkaError.MSG_SIZE_TOO_LARGE})
-
 
 @contextmanager
 def logging_to(path: Path) -> Iterator[None]:
@@ -57,6 +53,10 @@ def common(bootstrap: str, client_id: str) -> dict[str, Any]:
 
 
 def outcome_of(error: KafkaError | None) -> Outcome:
-    if error is None:
-        return Outcome.OK
-    return Outcome.FAIL if error.code() in CERTAINLY_NOT_SENT else Outcome.UNKNOWN
+    """What a delivery report tells: without an error it happened; with one it may have.
+
+    Any error may follow an earlier attempt that was appended: a retry can end in NOT_ENOUGH_REPLICAS, and what a fatal
+    error purges from the client's queue may have been sent before. Only a send that the client refused outright is
+    certain not to have happened, and that is no delivery report.
+    """
+    return Outcome.OK if error is None else Outcome.UNKNOWN

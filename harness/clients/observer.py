@@ -22,6 +22,7 @@ class MetadataObserver:
         self._recorder = recorder
         self._topics = topics
         self._done = threading.Event()
+        self._failures: list[Exception] = []
         self._threads = [
             threading.Thread(target=self._watch, args=(broker,), name=f"observer-{broker}", daemon=True)
             for broker in cluster.spec.broker_ids
@@ -32,17 +33,23 @@ class MetadataObserver:
             thread.start()
 
     def stop(self) -> None:
+        """End, and raise what a thread died of: a run must not pass because nobody was looking."""
         self._done.set()
         for thread in self._threads:
             thread.join()
+        if self._failures:
+            raise self._failures[0]
 
     def _watch(self, broker: int) -> None:
         while not self._done.is_set():
             try:
                 with Connection(self._cluster.broker(broker).direct) as connection:
                     self._follow(broker, connection)
-            except OSError:
+            except OSError:  # it is down or busy: ask again
                 self._done.wait(INTERVAL_S)
+            except Exception as error:
+                self._failures.append(error)
+                return
 
     def _follow(self, broker: int, connection: Connection) -> None:
         incarnation = self._cluster.broker(broker).incarnation

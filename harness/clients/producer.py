@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -92,14 +93,31 @@ class RecordedProducer:
 
     def poll(self, timeout_s: float = 0.0) -> None:
         """Let answers come in, and write down those that did."""
-        self._producer.poll(timeout_s)
+        with self._fatal_noted():
+            self._producer.poll(timeout_s)
         self._write_answers()
 
     def close(self) -> None:
         """Wait for every answer; librdkafka gives each send one, at the latest at its delivery time-out."""
-        while self._producer.flush(0.5):
+        while self.outstanding:
+            with self._fatal_noted():
+                self._producer.flush(0.5)
             self._write_answers()
+
+    def abandon(self) -> None:
+        """Give up what is on the way: its outcome stays unknown."""
+        with self._fatal_noted():
+            self._producer.purge()
+            self._producer.flush(0)
         self._write_answers()
+
+    @contextmanager
+    def _fatal_noted(self) -> Iterator[None]:
+        """A fatal error is raised by whatever is called next: this producer can never send again, others can."""
+        try:
+            yield
+        except KafkaException as error:
+            self.fatal = error.args[0]
 
     def _send(self, op: int, partition: int, value: int) -> None:
         payload = values.encode(self._recorder.run, self._topic, value)
@@ -112,25 +130,22 @@ class RecordedProducer:
                 on_delivery=lambda error, message: self._answered(op, error, message),
             )
         except BufferError:
-            self._answered(op, KafkaError(KafkaError._QUEUE_FULL), None)
+            self._answered(op, KafkaError(KafkaError._QUEUE_FULL), None, refused=True)
         except KafkaException as error:
             reason: KafkaError = error.args[0]
-            self.fatal = reason if reason.fatal() else self.fatal
-            # The call raised, so the record was never handed to the client's queue.
-            self._answered(op, reason, None, Outcome.FAIL)
+            if reason.fatal() or reason.code() == KafkaError._FATAL:
+                self.fatal = reason
+            self._answered(op, reason, None, refused=True)
 
-    def _answered(
-        self, op: int, error: KafkaError | None, message: Message | None, outcome: Outcome | None = None
-    ) -> None:
+    def _answered(self, op: int, error: KafkaError | None, message: Message | None, *, refused: bool = False) -> None:
+        """`refused`: the client itself did not take the record, so it was certainly never sent."""
         return_ns = time.monotonic_ns()
         self.outstanding -= 1
-        if error is not None and error.fatal():
-            self.fatal = error
         self._operations.append(
             OperationLine(
                 op=op,
                 return_ns=return_ns,
-                outcome=librdkafka.outcome_of(error) if outcome is None else outcome,
+                outcome=Outcome.FAIL if refused else librdkafka.outcome_of(error),
                 error=None if error is None else error.name(),
             )
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+VALUE_DIGITS_MAX = 18  # of a 64-bit integer
+
 
 def encode(run: str, topic: str, value: int) -> bytes:
     return f"{run}/{topic}/{value}".encode()
@@ -9,8 +11,8 @@ def encode(run: str, topic: str, value: int) -> bytes:
 
 def decode(run: str, topic: str, payload: bytes | None) -> int | None:
     """The value id, or None when this run did not write these bytes to this topic."""
-    prefix = f"{run}/{topic}/".encode()
-    if payload is None or not payload.startswith(prefix):
+    digits = (payload or b"").rpartition(b"/")[2]
+    if not digits.isdigit() or len(digits) > VALUE_DIGITS_MAX:
         return None
-    digits = payload[len(prefix) :]
-    return int(digits) if digits.isdigit() else None
+    value = int(digits)
+    return value if encode(run, topic, value) == payload else None

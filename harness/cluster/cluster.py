@@ -60,6 +60,17 @@ class Cluster(ABC):
                 f"{ {id_: sorted(view) for id_, view in seen.items()} }; logs are in {self.directory / 'nodes'}"
             ) from None
 
+    def wait_serving(self, broker_id: int, timeout_s: float = READY_S) -> None:
+        """Wait until one broker answers, and every broker that runs sees it registered and unfenced."""
+
+        def serving() -> bool:
+            if self.broker(broker_id).state() is NodeState.STOPPED:
+                raise _exited(self.broker(broker_id))
+            views = self.ask_all()
+            return broker_id in views and all(broker_id in view.brokers for view in views.values())
+
+        wait_until(serving, timeout_s=timeout_s, what=f"broker-{broker_id} to serve again", interval_s=0.1)
+
     def stop(self) -> None:
         """Shut every node down in order: brokers first, since they say goodbye to the controllers."""
         for role in (NodeRole.BROKER, NodeRole.CONTROLLER):
@@ -67,8 +78,10 @@ class Cluster(ABC):
 
     def close(self) -> None:
         """Kill what still runs and give back what the backend holds; safe at any moment, and twice."""
-        _for_each(self.nodes.values(), _kill_if_alive)
-        self._release()
+        try:
+            _for_each(self.nodes.values(), _kill_if_alive)
+        finally:
+            self._release()
 
     def broker(self, broker_id: int) -> Node:
         return self.nodes[f"{NodeRole.BROKER}-{broker_id}"]
@@ -163,17 +176,16 @@ class Cluster(ABC):
     def _require_running(self) -> None:
         for node in self.nodes.values():
             if node.state() is NodeState.STOPPED:
-                raise ClusterError(
-                    f"{node.name} exited while starting; its log is in {node.directory}{_last_words(node)}"
-                )
+                raise _exited(node)
 
 
-def _last_words(node: Node) -> str:
-    """The last line of a node's output that tells something, for an error message."""
+def _exited(node: Node) -> ClusterError:
+    """A node that went while it should have come, with the last of its words that tell something."""
     output = node.directory / "stdout.log"
     lines = output.read_text(errors="replace").split("\n") if output.exists() else []
     told = [line.strip() for line in lines if "Exception" in line or "rror" in line]
-    return f": {told[-1]}" if told else ""
+    words = f": {told[-1]}" if told else ""
+    return ClusterError(f"{node.name} exited while starting; its log is in {node.directory}{words}")
 
 
 def _stop_gently(node: Node) -> None:

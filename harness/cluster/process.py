@@ -10,6 +10,7 @@ from harness.cluster.config import NodeAddresses, properties, render
 from harness.cluster.distribution import Distribution
 from harness.cluster.node import NodeState
 from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeRole, NodeSpec
+from harness.errors import ClusterError
 from harness.ledger import Ledger
 from harness.network.links import CLIENT_SIDES, Address, Link, Links, Route, links_of
 from harness.network.loopback import Subnet, free_subnet
@@ -18,6 +19,8 @@ from harness.os_process import OsProcess
 from harness.wait import wait_until
 
 STOP_S = 30.0
+CLAIMS_MAX = 3
+PROXY_LOG = "toxiproxy.log"
 
 
 class ProcessNode:
@@ -39,10 +42,6 @@ class ProcessNode:
     @property
     def identity(self) -> str:
         return self._process.identity if self._process else "never started"
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._process.exit_code() if self._process else None
 
     def state(self) -> NodeState:
         if self._process is None or not self._process.alive():
@@ -85,8 +84,7 @@ class ProcessCluster(Cluster):
         self._proxies: OsProcess | None = None
 
     def _provision(self) -> None:
-        with free_subnet(self.spec) as subnet:
-            server = self._start_proxies(subnet)
+        subnet, server = self._claim_subnet()
         self.links = Links(
             Route(
                 link=link,
@@ -100,15 +98,27 @@ class ProcessCluster(Cluster):
         for node in self.spec.nodes:
             self.nodes[node.name] = self._node(node, subnet)
 
-    def _start_proxies(self, subnet: Subnet) -> ProxyServer:
+    def _claim_subnet(self) -> tuple[Subnet, ProxyServer]:
+        """Another user may take the same subnet at that moment: the kernel gives it to one, the other looks again."""
+        for _ in range(CLAIMS_MAX):
+            with free_subnet(self.spec) as subnet:
+                server = self._start_proxies(subnet)
+                if server is not None:
+                    return subnet, server
+        raise ClusterError(f"Toxiproxy did not start {CLAIMS_MAX} times: see {self.directory / PROXY_LOG}")
+
+    def _start_proxies(self, subnet: Subnet) -> ProxyServer | None:
+        """The server, once it answers; None if it has exited instead."""
         self.directory.mkdir(parents=True, exist_ok=True)
         argv = [str(self._toxiproxy), "-host", subnet.api.host, "-port", str(subnet.api.port), "-proxy-metrics"]
-        log = self.directory / "toxiproxy.log"
+        log = self.directory / PROXY_LOG
         process = OsProcess.launch(self.ledger, name="toxiproxy", argv=argv, log=log, env={"LOG_LEVEL": "warn"})
         self._proxies = process
         server = ProxyServer(subnet.api.host, subnet.api.port)
-        wait_until(lambda: process.alive() and server.answers(), timeout_s=20, what=f"{server} to answer (log: {log})")
-        return server
+        wait_until(
+            lambda: server.answers() or not process.alive(), timeout_s=20, what=f"{server} to answer (log: {log})"
+        )
+        return server if process.alive() else None
 
     def _node(self, node: NodeSpec, subnet: Subnet) -> ProcessNode:
         directory = self.directory / "nodes" / node.name

@@ -7,13 +7,12 @@ import time
 import msgspec
 
 from harness.cluster.cluster import Cluster
-from harness.errors import FaultError
+from harness.errors import FaultError, LockstepError
 from harness.faults.fault import Fault, Proof, get_fault
 from harness.history.lines import FaultLine
 from harness.history.recorder import Recorder
 from harness.ledger import Entry
 from harness.plan import Inject
-from harness.wait import WaitTimeout
 
 KIND = "fault"
 
@@ -38,7 +37,7 @@ class Injector:
         entry.effect(detail=effect)
         try:
             proof = effect | fault.bit()
-        except (FaultError, WaitTimeout) as error:
+        except LockstepError as error:
             entry.proof(detail={"bit": False, "why": str(error)})
             self._record(step, fault, "inject", at_ns, None)
             return {"bit": False, "why": str(error)}
@@ -47,21 +46,26 @@ class Injector:
         return proof
 
     def heal(self, step: int) -> Proof:
-        """Undo one fault, and prove that it is undone."""
+        """Undo one fault, and prove that it is undone; until then its entry stays open, for `lockstep heal`."""
         inject, fault, entry = self._active.pop(step)
         try:
             proof = fault.heal()
-        except WaitTimeout as error:
-            entry.failed(detail={"why": str(error)})
+        except LockstepError as error:
             raise FaultError(f"{inject.fault} of {fault.resolved} could not be healed: {error}") from error
         entry.healed(detail=proof)
         self._record(inject, fault, "healed", time.monotonic_ns(), proof)
         return proof
 
     def heal_all(self) -> None:
-        """Undo what is still broken, newest first."""
+        """Undo what is still broken, newest first; one that resists does not keep the others broken."""
+        failures = []
         for step in sorted(self._active, reverse=True):
-            self.heal(step)
+            try:
+                self.heal(step)
+            except FaultError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def _record(self, step: Inject, fault: Fault, phase: str, time_ns: int, proof: Proof | None) -> None:
         line = FaultLine(

@@ -60,7 +60,7 @@ class Kill:
     def heal(self) -> Proof:
         started_ns = time.monotonic_ns()
         self._node.start()
-        self._cluster.wait_ready(BACK_S)
+        self._cluster.wait_serving(self._node.spec.id, BACK_S)
         partitions = wait_until(
             self._back_in_isr, timeout_s=BACK_S, what=f"{self._node.name} to be back in the ISR of what it replicates"
         )
@@ -80,10 +80,10 @@ class Kill:
         return after if moved else None
 
     def _back_in_isr(self) -> list[str]:
-        """The partitions it replicates, once every broker sees it in the ISR of all of them."""
+        """The partitions it replicates, once every broker that runs sees it in the ISR of all of them."""
         broker = self._node.spec.id
         views = self._cluster.ask_all(None)
         mine = [p for view in views.values() for p in view.partitions if broker in p.replicas]
-        if len(views) < self._cluster.spec.brokers or any(broker not in p.isr for p in mine):
+        if broker not in views or any(broker not in p.isr for p in mine):
             return []
         return sorted({f"{p.topic}-{p.partition}" for p in mine})

@@ -7,7 +7,6 @@ anything, the operation before its records.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ from types import TracebackType
 
 import msgspec
 
+from harness.disk import AppendOnly, explained, replace_file
 from harness.errors import HistoryError
-from harness.history.disk import explained, replace_file
 from harness.history.lines import LINES, Line, ProcessLine
 from harness.history.schema import DIRECTORY, HISTORY_VERSION, META, History, Role
 
@@ -28,14 +27,13 @@ class Recorder:
 
     def __init__(self, run_directory: Path, run: str) -> None:
         self.run = run
-        self.run = run
         directory = run_directory / DIRECTORY
         if (directory / META).exists():
             raise HistoryError(f"{directory} already holds a history: give the new run a directory of its own")
         with explained(directory):
             directory.mkdir(parents=True, exist_ok=True)
         replace_file(directory / META, msgspec.json.encode(History(version=HISTORY_VERSION, run=run)))
-        self._files = {table: _AppendOnly(directory / f"{table}.jsonl") for table in LINES}
+        self._files = {table: AppendOnly(directory / f"{table}.jsonl") for table in LINES}
         self._encoder = msgspec.json.Encoder()
         self._ids = threading.Lock()
         self._next_process = _FIRST_ID
@@ -105,31 +103,3 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _AppendOnly:
-    """A file that only ever holds whole batches, whatever the disk says."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._size = 0
-        with explained(path):
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
-
-    def append(self, data: bytes) -> None:
-        with self._lock, explained(self._path):
-            rest = memoryview(data)
-            try:
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
-            except OSError:
-                os.ftruncate(self._descriptor, self._size)  # a full disk must not leave half a line in the middle
-                raise
-            self._size += len(data)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1

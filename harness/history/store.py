@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
+from harness.disk import explained, replace_file, sync_directory
 from harness.errors import HistoryError
-from harness.history.disk import explained, replace_file, sync_directory
 from harness.history.lines import LINES
 from harness.history.schema import (
     DIRECTORY,

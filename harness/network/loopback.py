@@ -24,6 +24,7 @@ from harness.network.links import CLIENT_SIDES, Address, Link
 PORT_BASE_VARIABLE = "LOCKSTEP_PORT_BASE"
 PORT_BASES = (9092, 19092, 29092, 12092, 22092)
 API_PORT_STEP = 9
+TRIES_PER_BASE = 16
 _CLIENT_OCTETS = {CLIENT_SIDES[Listener.CLIENT]: 250, CLIENT_SIDES[Listener.CLIENT_B]: 251}
 _PORT_STEP = {listener: step for step, listener in enumerate(Listener)}
 
@@ -79,9 +80,10 @@ def require_loopback_aliases() -> None:
 
 def _find_free(spec: ClusterSpec) -> Subnet:
     bases = _port_bases()
-    numbers = random.sample(range(1, 255), 253)  # a random start keeps users of one machine out of each other's way
+    # At random, to keep users of one machine out of each other's way; 127.0 belongs to everybody.
+    numbers = random.sample(range(1, 255), TRIES_PER_BASE)
     for base in bases:
-        for number in numbers[:16]:
+        for number in numbers:
             subnet = Subnet(number, base, spec)
             if subnet.free():
                 return subnet

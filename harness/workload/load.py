@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from confluent_kafka import OFFSET_BEGINNING
+
 from harness.clients.consumer import RecordedConsumer
 from harness.clients.producer import ProducerSettings, RecordedProducer
 from harness.errors import ClusterError
@@ -17,11 +19,11 @@ from harness.plan import Read, TopicPlan, Write
 TICK_S = 0.02
 OUTSTANDING_LIMIT = 5_000
 POLL_S = 0.2
-EARLIEST = -2
+ABANDON_S = 5.0
 
 
 class Load:
-    """All clients of one run. An exception in any of them is raised again by `stop`."""
+    """All clients of one run. What any of them died of is raised again by whoever asks next."""
 
     def __init__(
         self,
@@ -37,6 +39,7 @@ class Load:
         self._topics = topics
         self._writing = threading.Event()
         self._reading = threading.Event()
+        self._abandoned = threading.Event()
         self._failures: list[BaseException] = []
         self._writers: list[threading.Thread] = []
         self._readers: list[threading.Thread] = []
@@ -72,9 +75,13 @@ class Load:
         self.check()
 
     def abandon(self) -> None:
-        """Let all clients go without waiting for their answers: the run is over anyway."""
+        """End all clients without waiting for their answers: the run is over anyway."""
+        self._abandoned.set()
         self._writing.clear()
         self._reading.clear()
+        for thread in self._writers + self._readers:
+            if thread.ident is not None:
+                thread.join(ABANDON_S)
 
     def _thread(self, target: Callable[..., None], *arguments: object) -> threading.Thread:
         def guarded() -> None:
@@ -91,7 +98,10 @@ class Load:
         while self._writing.is_set():
             producer = RecordedProducer(self._recorder, self._bootstrap, topic.name, topic_id, settings)
             self._drive(producer, topic.partitions, workload.rate_per_s, chance)
-            producer.close()
+            if self._abandoned.is_set():
+                producer.abandon()
+            else:
+                producer.close()
 
     def _drive(self, producer: RecordedProducer, partitions: int, rate_per_s: int, chance: random.Random) -> None:
         """Send at the wanted rate until told to stop, or until this producer can never send again (a fatal error)."""
@@ -109,10 +119,12 @@ class Load:
     def _read(self, workload: Read) -> None:
         topic, topic_id = self._topics[workload.topic]
         consumer = RecordedConsumer(self._recorder, self._bootstrap, topic.name, topic_id, Role.READER)
-        consumer.assign(dict.fromkeys(range(topic.partitions), EARLIEST))
-        while self._reading.is_set():
-            consumer.poll(POLL_S)
-        consumer.close()
+        try:
+            consumer.assign(dict.fromkeys(range(topic.partitions), OFFSET_BEGINNING))
+            while self._reading.is_set():
+                consumer.poll(POLL_S)
+        finally:
+            consumer.close()
 
 
 def _join(threads: Sequence[threading.Thread], timeout_s: float = 120.0) -> None:

@@ -75,9 +75,17 @@ def test_every_command_has_help(lockstep: Lockstep) -> None:
 
 def test_a_pipe_that_closes_early_is_no_error() -> None:
     finished = subprocess.run(
-        ["bash", "-c", '"$0" list faults | true', LOCKSTEP], capture_output=True, text=True, timeout=60
+        ["bash", "-c", '"$0" list faults | true; exit ${PIPESTATUS[0]}', LOCKSTEP],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
-    assert finished.stderr == ""
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli([]) == USAGE
+    assert capsys.readouterr().err.startswith("Usage: lockstep [OPTIONS] COMMAND")
 
 
 def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_a_repair_that_fails_says_why_and_the_next_is_still_done(tmp_path: Path)
 
 
 def test_a_full_disk_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.doctor.FREE_MB_MIN", 10**12)
+    monkeypatch.setattr("harness.rundir.NEEDED_BYTES", 10**18)
     (check,) = doctor.diagnose(tmp_path / "runs", items=[item for item in ITEMS if item.name == "disk"])
     assert not check.ok
     assert str(tmp_path) in check.detail

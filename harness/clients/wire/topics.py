@@ -36,8 +36,11 @@ def create_topic(
         configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items()),
     )
     request = CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
-    with Connection(address, timeout_s) as connection:
-        response = connection.ask(request)
+    try:
+        with Connection(address, timeout_s) as connection:
+            response = connection.ask(request)
+    except OSError as error:
+        raise ClusterError(f"topic {name} was not created: {address} does not answer ({error})") from error
     assert isinstance(response, CreateTopicsResponse)
     for result in response.topics:
         if result.error_code is not ErrorCode.none:
