@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.checker.judging import SERIES, VERDICT, judge
-    from harness.checker.session import SparkStarter, start_spark, stop_spark
+    from harness.checker.session import SparkStarter, spark_session, start_spark, stop_spark
     from harness.checker.verdict import Anomaly, GuaranteeResult, OperationRef, Series, Verdict
 
 SAMPLE = Path(__file__).with_name("sample")
@@ -19,6 +19,7 @@ _HOME = {
     "VERDICT": "judging",
     "judge": "judging",
     "SparkStarter": "session",
+    "spark_session": "session",
     "start_spark": "session",
     "stop_spark": "session",
     "Anomaly": "verdict",
@@ -39,6 +40,7 @@ __all__ = [
     "SparkStarter",
     "Verdict",
     "judge",
+    "spark_session",
     "start_spark",
     "stop_spark",
 ]

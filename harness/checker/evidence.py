@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -58,8 +59,18 @@ def of_polls(spark: SparkSession, sources: Sources) -> list[Evidence]:
     certain = [evidence for evidence in found if evidence.effect != SUSPECT]
     if len(certain) < len(found):
         suspects = polls.where("not in_order").select("r", "op", "log")
-        certain += _collect(facts.steps(spark, sources, suspects), STEPS)
+        return _added(certain, _collect(facts.steps(spark, sources, suspects), STEPS))
     return certain
+
+
+def _added(*collections: Sequence[Evidence]) -> list[Evidence]:
+    """What was found in several passes, counted together."""
+    totals: Counter[tuple[int, str, str]] = Counter()
+    for found in collections:
+        totals.update({(one.r, one.detector.guarantee, one.effect): one.count for one in found})
+    return [
+        replace(one, count=totals[one.r, one.detector.guarantee, one.effect]) for found in collections for one in found
+    ]
 
 
 def _collect(rows: DataFrame, detectors: Sequence[Detector]) -> list[Evidence]:

@@ -79,7 +79,8 @@ def assess(run_directories: Sequence[Path], spark: SparkSession) -> list[tuple[V
             counts = {(one.detector.guarantee, one.effect): one.count for one in mine}
             guarantees = decide(r, sources, run_numbers, counts)
             verdict = Verdict(
-                verdict=overall(guarantees),
+                verdict=overall(guarantees, timeline.unproven),
+                reason=f"no proof that it bit: {'; '.join(timeline.unproven)}" if timeline.unproven else None,
                 guarantees=guarantees,
                 anomalies=_anomalies(mine, sources, timeline, operations),
                 operations=size[0],

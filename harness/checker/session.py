@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -25,6 +26,7 @@ from harness.java import find_java
 
 _SCRATCH = "lockstep-spark-"
 _HEAP_GB_MIN, _HEAP_GB_MAX = 1, 8
+_QUICK = ("-XX:TieredStopAtLevel=1",)
 _PRIORITY = 4  # a little behind the cluster, which is at work meanwhile and must not lose its sessions
 _QUIET = """\
 rootLogger.level = error
@@ -42,11 +44,16 @@ def default_master() -> str:
 
 
 def start_spark(
-    master: str | None = None, conf: Mapping[str, str] | None = None, *, jvm: Sequence[str] | None = None
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    *,
+    quick: bool = False,
+    jvm: Sequence[str] | None = None,
 ) -> SparkSession:
     """A session with the settings that make small histories fast; `conf` adds to them or overrides them.
 
-    `jvm` are options for the JVM; by default those that make it use the class-data archive.
+    `quick` is for histories of up to some millions of records: the JVM compiles fast instead of well. `jvm` are options
+    for the JVM, by default those that make it use the class-data archive.
 
     Nothing is printed and nothing is left in the working directory: what Spark writes goes to a scratch directory that
     `stop_spark` removes, and what it says there is quoted if it does not start.
@@ -56,7 +63,8 @@ def start_spark(
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "log4j2.properties").write_text(_QUIET)
     settings = SparkConf(loadDefaults=False)
-    chosen = _settings(master or default_master(), scratch, archive.options(java) if jvm is None else jvm)
+    options = [*(archive.options(java) if jvm is None else jvm), *(_QUICK if quick else ())]
+    chosen = _settings(master or default_master(), scratch, options)
     settings.setAll(list((chosen | dict(conf or {})).items()))
     # Spark's launcher and context take these from the environment only.
     os.environ["JAVA_HOME"] = str(java.home)
@@ -93,6 +101,16 @@ def stop_spark(spark: SparkSession) -> None:
         SparkContext._jvm = None
     if scratch.name.startswith(_SCRATCH):
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def spark_session(*, quick: bool) -> Iterator[SparkSession]:
+    """A session for one job, with nothing else going on meanwhile."""
+    spark = start_spark(quick=quick)
+    try:
+        yield spark
+    finally:
+        stop_spark(spark)
 
 
 class SparkStarter:
@@ -144,7 +162,7 @@ class SparkStarter:
         if sys.platform == "linux":  # where a thread has a priority of its own, and its children inherit it
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PRIORITY)
         try:
-            self._session = start_spark(self._master, self._conf)
+            self._session = start_spark(self._master, self._conf, quick=True)
             warm_up(self._session)
         except Exception as error:  # raised again where the session is asked for
             self._error = error

@@ -56,6 +56,11 @@ class Timeline:
     faults: tuple[Fault, ...]
 
     @property
+    def unproven(self) -> tuple[str, ...]:
+        """The faults that nothing proves to have had an effect."""
+        return tuple(str(fault) for fault in self.faults if fault.proof is None)
+
+    @property
     def seconds(self) -> float:
         return (self.end_ns - self.origin_ns) / 1e9
 

@@ -46,6 +46,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     counts: dict[str, int]
     run: str
+    reason: str | None = None
+    """Why the verdict is not what the guarantees alone would say."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from harness.cluster.spec import ClusterSpec
     from harness.plan import Plan
 
+SMALL_BYTES = 100_000_000
+"""Up to this size, some millions of records, a quick Spark is done before a thorough one has warmed up."""
+
 _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
 
 
@@ -73,7 +76,7 @@ def replay(run: str | None, runs_dir: Path, as_json: bool) -> int:
 @as_json
 def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
     """Judge recorded runs again (the latest by default), all in one job."""
-    from harness.checker import SparkStarter, judge
+    from harness.checker import judge, spark_session
     from harness.progress import Progress
     from harness.rundir import find_run
 
@@ -82,8 +85,8 @@ def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
     verdicts: list[Verdict] = []
     if readable:
         in_words = "1 run" if len(readable) == 1 else f"{len(readable)} runs"
-        with Progress(quiet=as_json).action(f"judging {in_words}"), SparkStarter() as spark:
-            verdicts = judge(readable, spark.session())
+        with Progress(quiet=as_json).action(f"judging {in_words}"), spark_session(quick=_small(readable)) as spark:
+            verdicts = judge(readable, spark)
     if as_json:
         print_json(verdicts[0] if len(directories) == len(verdicts) == 1 else verdicts)
     else:
@@ -92,6 +95,11 @@ def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
     for error in unreadable:
         click.echo(f"lockstep: {error}", err=True)
     return _exit_code(verdicts, failed=bool(unreadable))
+
+
+def _small(directories: Sequence[Path]) -> bool:
+    sizes = (file.stat().st_size for directory in directories for file in directory.glob("history/*"))
+    return sum(sizes) < SMALL_BYTES
 
 
 def _readable(directories: Sequence[Path]) -> tuple[list[Path], list[HistoryError]]:
@@ -172,7 +180,7 @@ def _print_verdict(directory: Path, verdict: Verdict) -> None:
         echo(f"  {anomaly.text}" + (f" (during {anomaly.fault})" if anomaly.fault else ""))
     if len(verdict.anomalies) > 5:
         echo(f"  ... and {sum(g.count for g in verdict.guarantees) - 5} more, in the report")
-    echo(f"verdict    {verdict.verdict.upper()}")
+    echo(f"verdict    {verdict.verdict.upper()}" + (f" ({verdict.reason})" if verdict.reason else ""))
 
 
 def _exit_code(verdicts: Sequence[Verdict], *, failed: bool = False) -> ExitCode:

@@ -669,3 +669,19 @@ def lost_during_a_fault_that_nobody_healed(run: Run) -> None:
     run.send(writer, at=0, during=(100, 200))
     run.fault(50, None)
     run.final((1, run.send(writer, at=1, during=(600, 700))))
+
+
+@history()
+def a_fault_that_did_not_bite(run: Run) -> None:
+    run.fault(5, 400, proof=None)
+    run.final((0, run.send(run.writer(), at=0)))
+
+
+@history(monotonic_reads="violated")
+def backwards_across_polls_and_within_one(run: Run) -> None:
+    writer, reader = run.writer(), run.reader()
+    values = [run.send(writer, at=offset) for offset in range(4)]
+    run.poll(reader, (0, values[0]), (1, values[1]))
+    run.poll(reader, (1, values[1]))
+    run.poll(reader, (3, values[3]), (2, values[2]))
+    run.final(*enumerate(values))

@@ -118,7 +118,7 @@ class Run:
             ],
         )
 
-    def fault(self, start_ns: int, end_ns: int | None) -> None:
+    def fault(self, start_ns: int, end_ns: int | None, *, proof: str | None = '{"leader_after":1}') -> None:
         """The leader is killed, and comes back if there is an end."""
         for phase, time_ns in (("inject", start_ns), ("healed", end_ns)):
             if time_ns is not None:
@@ -129,6 +129,7 @@ class Run:
                     target_asked="leader of orders-0",
                     target_resolved="broker-2",
                     phase=phase,
+                    proof=proof,
                 )
                 self.recorder.write("faults", [line])
 
