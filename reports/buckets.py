@@ -13,7 +13,7 @@ BUCKETS_LIMIT = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """One stretch of time: counts of what began in it, and how long the acknowledged writes took."""
+    """One stretch of time: counts of what was answered in it, and how long the acknowledged writes took."""
 
     t: float
     acknowledged: int
@@ -34,7 +34,7 @@ class Buckets:
         return count / self.width_s
 
     def silences(self) -> list[tuple[float, float]]:
-        """From when to when no write that began was acknowledged, though some were before and after."""
+        """From when to when no write was acknowledged, though some were before and after."""
         return [
             (rows[0].t, rows[-1].t + self.width_s)
             for silent, rows in ((silent, list(group)) for silent, group in itertools.groupby(self._active(), _silent))

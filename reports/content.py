@@ -138,7 +138,7 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """How long acknowledged writes that began in one bucket took."""
+    """How long the writes acknowledged in one bucket took."""
 
     t: float
     p50_ms: float

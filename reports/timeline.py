@@ -157,7 +157,7 @@ def _throughput(canvas: _Canvas, series: Series, rows: Buckets) -> None:
         canvas.svg, [(tick, f"{tick:,.0f}" if tick >= 10 or tick == 0 else f"{tick:g}") for tick in y.ticks(3)], y
     )
     for start, end in rows.silences():
-        title = f"No write that began between {words.seconds(start)} and {words.seconds(end)} was acknowledged"
+        title = f"No write was acknowledged between {words.seconds(start)} and {words.seconds(end)}"
         canvas.svg.rect(canvas.x(start), bottom - 5, canvas.x(end) - canvas.x(start), 5, "silence", title=title)
     _steps(canvas, rows, acknowledged, y, "acknowledged", filled=True)
     _steps(canvas, rows, read, y, "read", filled=False)
@@ -226,7 +226,7 @@ def _unknown(canvas: _Canvas, rows: Buckets, has_unknown: bool) -> None:
     for row in rows.rows:
         if row.unknown:
             left, right = canvas.x(row.t), canvas.x(row.t + rows.width_s)
-            title = f"{words.plural(row.unknown, 'write')} that began at {words.seconds(row.t)}: outcome unknown"
+            title = f"{words.plural(row.unknown, 'write')} given up at {words.seconds(row.t)}: outcome unknown"
             canvas.svg.rect(
                 left + 0.5,
                 y(row.unknown),
@@ -278,7 +278,7 @@ def _described(rows: Buckets, faults: Sequence[Fault], shown: Sequence[Lane]) ->
     """What somebody who cannot see the picture should know."""
     parts = [_band_title(fault) for fault in faults[:5]]
     parts += [
-        f"no write that began between {words.seconds(start)} and {words.seconds(end)} was acknowledged"
+        f"no write was acknowledged between {words.seconds(start)} and {words.seconds(end)}"
         for start, end in rows.silences()[:5]
     ]
     for lane in shown[:5]:

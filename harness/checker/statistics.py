@@ -120,7 +120,8 @@ def _counts(spark: SparkSession, sources: Sources, timelines: Sequence[Timeline]
         {"r": "int", "origin_ns": "bigint", "bucket_ns": "bigint"},
         [(r, timeline.origin_ns, timeline.bucket_ns) for r, timeline in enumerate(timelines)],
     )
-    bucket = "greatest(invoke_ns - origin_ns, 0L) div bucket_ns as key"
+    # When it was answered: so a time in which nothing was acknowledged shows as one.
+    bucket = "greatest(coalesce(return_ns, invoke_ns) - origin_ns, 0L) div bucket_ns as key"
     sent = sources.read(spark, "records-sent", "topic", "partition", "invoke_ns", "return_ns", "outcome").join(
         sf.broadcast(buckets), "r"
     )
@@ -146,7 +147,7 @@ def _counts(spark: SparkSession, sources: Sources, timelines: Sequence[Timeline]
         .selectExpr("'log' as what", f"{RUN_OF_LOG} as r", "log as key", "acknowledged")
     )
     reads = (
-        sources.read(spark, "records-read", "process", "invoke_ns")
+        sources.read(spark, "records-read", "process", "invoke_ns", "return_ns")
         .join(sf.broadcast(buckets), "r")
         .selectExpr("r", "process", bucket)
         .groupBy("r", "process", "key")

@@ -12,7 +12,7 @@ from harness.checker.sources import read_small
 from harness.errors import HistoryError
 from harness.history.store import SealedHistory
 
-_BUCKETS_MAX = 200
+_BUCKETS_MAX = 80
 _BUCKETS_MS = (100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
 
 

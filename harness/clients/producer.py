@@ -47,7 +47,7 @@ class RecordedProducer:
             "max.in.flight.requests.per.connection": settings.in_flight,
             "message.timeout.ms": DELIVERY_TIMEOUT_MS,
             "retry.backoff.ms": 50,
-            "linger.ms": 5,
+            "linger.ms": 10,
         }
         self._producer = Producer(client)
         recorder.process(

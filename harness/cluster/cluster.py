@@ -69,7 +69,7 @@ class Cluster(ABC):
             views = self.ask_all()
             return broker_id in views and all(broker_id in view.brokers for view in views.values())
 
-        wait_until(serving, timeout_s=timeout_s, what=f"broker-{broker_id} to serve again", interval_s=0.1)
+        wait_until(serving, timeout_s=timeout_s, what=f"broker-{broker_id} to serve again", interval_s=0.25)
 
     def stop(self) -> None:
         """Shut every node down in order: brokers first, since they say goodbye to the controllers."""
@@ -117,7 +117,7 @@ class Cluster(ABC):
             led = [view for view in views if view is not None and view.leader >= 0]
             return max(led, key=lambda view: view.leader_epoch, default=None)
 
-        view = wait_until(newest, timeout_s=30, what=f"{topic}-{partition} to have a leader")
+        view = wait_until(newest, timeout_s=30, what=f"{topic}-{partition} to have a leader", interval_s=0.1)
         assert view is not None
         return view
 
@@ -144,7 +144,7 @@ class Cluster(ABC):
             )
 
         try:
-            wait_until(in_sync, timeout_s=timeout_s, what=f"{topic} to be fully in sync", interval_s=0.1)
+            wait_until(in_sync, timeout_s=timeout_s, what=f"{topic} to be fully in sync", interval_s=0.2)
         except WaitTimeout:
             seen = {id_: {p.partition: (p.leader, p.isr) for p in view.partitions} for id_, view in last.items()}
             raise ClusterError(

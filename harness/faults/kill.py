@@ -45,7 +45,9 @@ class Kill:
     def bit(self) -> Proof:
         if self._node.state() is not NodeState.STOPPED:
             raise FaultError(f"{self._node.name} survived SIGKILL")
-        after = wait_until(self._moved, timeout_s=MOVED_S, what=f"leadership of {self._partition} to move")
+        after = wait_until(
+            self._moved, timeout_s=MOVED_S, what=f"leadership of {self._partition} to move", interval_s=0.1
+        )
         assert after is not None
         return {
             "state": self._node.state().value,
@@ -62,7 +64,10 @@ class Kill:
         self._node.start()
         self._cluster.wait_serving(self._node.spec.id, BACK_S)
         partitions = wait_until(
-            self._back_in_isr, timeout_s=BACK_S, what=f"{self._node.name} to be back in the ISR of what it replicates"
+            self._back_in_isr,
+            timeout_s=BACK_S,
+            what=f"{self._node.name} to be back in the ISR of what it replicates",
+            interval_s=0.25,
         )
         return {
             "restarted": self._node.identity,

@@ -16,7 +16,7 @@ from harness.history.recorder import Recorder
 from harness.history.schema import Role
 from harness.plan import Read, TopicPlan, Write
 
-TICK_S = 0.02
+TICK_S = 0.05
 OUTSTANDING_LIMIT = 5_000
 POLL_S = 0.2
 ABANDON_S = 5.0

@@ -285,7 +285,7 @@ def test_timeline_tells_leaders_faults_and_silence(tmp_path: Path) -> None:
     assert "↑ 8,400" in labels
     titles = [title.text for title in svg.find("title")]
     assert "kill broker-2 (leader of orders-0): from 5.1 s, healed at 10.4 s" in titles
-    assert "37 writes that began at 5.0 s: outcome unknown" in titles
+    assert "37 writes given up at 5.0 s: outcome unknown" in titles
     assert len(svg.find("rect", "silence")) == 1
     assert "No write that began between 5.0 s and 7.0 s was acknowledged." in timeline.text
 
