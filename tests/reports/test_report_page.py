@@ -287,7 +287,7 @@ def test_timeline_tells_leaders_faults_and_silence(tmp_path: Path) -> None:
     assert "kill broker-2 (leader of orders-0): from 5.1 s, healed at 10.4 s" in titles
     assert "37 writes given up at 5.0 s: outcome unknown" in titles
     assert len(svg.find("rect", "silence")) == 1
-    assert "No write that began between 5.0 s and 7.0 s was acknowledged." in timeline.text
+    assert "No write was acknowledged between 5.0 s and 7.0 s." in timeline.text
 
 
 def test_fault_band_and_dip_share_the_time_axis(tmp_path: Path) -> None:
