@@ -14,11 +14,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
+from harness.closeable import Closeable
 from harness.disk import AppendOnly, explained
 from harness.errors import LockstepError
 
@@ -72,7 +72,7 @@ class Entry:
         self.ledger.append(self.number, self.kind, phase, fields)
 
 
-class Ledger:
+class Ledger(Closeable):
     """The ledger of one run directory, opened for writing by its one owner."""
 
     def __init__(self, directory: Path) -> None:
@@ -111,14 +111,6 @@ class Ledger:
     def close(self) -> None:
         """Give up ownership; the file stays."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def read_ledger(path: Path) -> list[Entry]:

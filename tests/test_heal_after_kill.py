@@ -34,7 +34,16 @@ MOMENTS: dict[str, Moment] = {
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
+IN_EVERY_RUN = ("the proxies have just started", "brokers are starting", "the leader is dead")
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(moment, id=name, marks=() if name in IN_EVERY_RUN else pytest.mark.long)
+        for name, moment in MOMENTS.items()
+    ],
+)
 def test_nothing_of_the_run_is_left(moment: Moment, tmp_path: Path, lockstep: Lockstep) -> None:
     environment = {"LOCKSTEP_STATE": str(tmp_path / "state")}
     with subprocess.Popen(

@@ -18,6 +18,12 @@ from harness.os_process import TOKEN, OsProcess, boot_id, processes_of, started
 from harness.rundir import registered_directories
 
 
+@pytest.fixture(autouse=True)
+def _own_register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clusters that other tests of this worker keep open are registered too."""
+    monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "state"))
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with Ledger(tmp_path) as opened:

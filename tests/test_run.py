@@ -198,6 +198,8 @@ def test_ctrl_c_heals_and_exits_130(tmp_path: Path, lockstep: Lockstep) -> None:
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        # A shell that starts us in the background has us ignore SIGINT, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as harness:
         assert harness.stderr is not None
         for line in harness.stderr:

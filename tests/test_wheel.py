@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("wheel")
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from harness.clients.wire.metadata import ClusterView, PartitionView, ask_metadata
 from harness.clients.wire.topics import create_topic
+from harness.closeable import Closeable
 from harness.cluster.distribution import random_id
 from harness.cluster.node import Node, NodeState
 from harness.cluster.spec import ClusterSpec, Listener, NodeRole
@@ -22,7 +22,7 @@ from harness.wait import WaitTimeout, wait_until
 READY_S = 90.0
 
 
-class Cluster(ABC):
+class Cluster(Closeable):
     """One cluster, from start to close. Closing kills what is left; nothing of it survives its context."""
 
     backend: ClassVar[str]
@@ -150,14 +150,6 @@ class Cluster(ABC):
             raise ClusterError(
                 f"{topic} was not fully in sync after {timeout_s:g} s; (leader, ISR) as each broker sees them: {seen}"
             ) from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @abstractmethod
     def _provision(self) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 
+from harness.closeable import Closeable
 from harness.disk import AppendOnly, explained, replace_file
 from harness.errors import HistoryError
 from harness.history.lines import LINES, Line, ProcessLine
@@ -22,7 +22,7 @@ from harness.history.schema import DIRECTORY, HISTORY_VERSION, META, History, Ro
 _FIRST_ID = 1
 
 
-class Recorder:
+class Recorder(Closeable):
     """The one writer of `<run directory>/history/`; all methods may be called from any thread."""
 
     def __init__(self, run_directory: Path, run: str) -> None:
@@ -95,11 +95,3 @@ class Recorder:
         """Close the files; the history stays unsealed until `seal`."""
         for file in self._files.values():
             file.close()
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -6,20 +6,19 @@ import io
 import itertools
 import socket
 import struct
-from types import TracebackType
-from typing import Self
 
 from kio.index import load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i16, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from harness.closeable import Closeable
 from harness.network.links import Address
 
 CLIENT_ID = "lockstep"
 
 
-class Connection:
+class Connection(Closeable):
     """Ask one node directly; raises `OSError` when it does not answer in time."""
 
     def __init__(self, address: Address, timeout_s: float = 2.0) -> None:
@@ -35,14 +34,6 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _read(self, size: int) -> bytes:
         chunks = bytearray()
