@@ -47,7 +47,7 @@ def test_it_passes_and_says_so(whole_run: tuple[Path, subprocess.CompletedProces
     lines = finished.stdout
     assert "seed       7\n" in lines
     assert "kill of broker-" in lines
-    assert "leader_epoch_after" in lines
+    assert "leader epoch 0 → 1" in lines
     assert "verdict    PASS" in lines
     assert f"lockstep replay {run.resolve()}" in lines
     for guarantee in GUARANTEES:

@@ -155,6 +155,7 @@ def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json:
 def _print_story(plan: Plan, directory: Path) -> None:
     """What was done to the cluster, with the proof, from the ledger."""
     from harness.ledger import LEDGER, read_ledger
+    from reports.story import detail as in_words
 
     echo(f"seed       {plan.seed}")
     echo(f"plan       {'; '.join(plan.in_words())}")
@@ -163,8 +164,7 @@ def _print_story(plan: Plan, directory: Path) -> None:
             fields = entry.fields
             echo(f"fault      {fields['fault']} of {fields['target_resolved']} ({fields['target_asked']})")
             for phase in ("proof", "healed"):
-                detail = (entry.phase(phase) or {}).get("detail", {})
-                echo(f"  {phase:8} {', '.join(f'{name} {value}' for name, value in detail.items())}")
+                echo(f"  {phase:8} {in_words((entry.phase(phase) or {}).get('detail', {}))}")
 
 
 def _print_verdict(directory: Path, verdict: Verdict) -> None:
