@@ -103,6 +103,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicPlan, ...]
     workloads: tuple[Write | Read, ...]
     steps: tuple[Step, ...]
+    hold_s: float | None = None
+    """What all holds were stretched to together, if they were."""
     version: int = PLAN_VERSION
 
     def in_words(self) -> list[str]:
@@ -201,6 +203,7 @@ class PlanBuilder:
             topics=tuple(self._topics),
             workloads=tuple(self._workloads),
             steps=tuple(steps),
+            hold_s=hold_s,
         )
 
     def _next(self) -> int:

@@ -48,8 +48,7 @@ def run(
     open_cluster = prepare(spec, backend, java, progress)
     directory = RunDirectory.create(
         runs,
-        scenario=plan.scenario,
-        seed=plan.seed,
+        plan=plan,
         spec=spec,
         backend=backend,
         java=java.version,

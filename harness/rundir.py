@@ -21,6 +21,7 @@ from harness.cluster.spec import ClusterSpec
 from harness.disk import explained, replace_file
 from harness.errors import EnvironmentError_, UsageError
 from harness.ledger import LEDGER, read_ledger
+from harness.plan import Plan
 
 RUNS_VARIABLE = "LOCKSTEP_RUNS"
 STATE_VARIABLE = "LOCKSTEP_STATE"
@@ -63,18 +64,18 @@ class RunDirectory:
 
     @classmethod
     def create(
-        cls, runs: Path, *, scenario: str, seed: int, spec: ClusterSpec, backend: str, java: str, librdkafka: str
+        cls, runs: Path, *, plan: Plan, spec: ClusterSpec, backend: str, java: str, librdkafka: str
     ) -> RunDirectory:
         """A fresh directory that no other run shares, and `latest` pointing to it."""
-        path = _fresh(runs, scenario, seed)
+        path = _fresh(runs, plan.scenario, plan.seed)
         info = RunInfo(
             run=path.name,
-            scenario=scenario,
-            seed=seed,
+            scenario=plan.scenario,
+            seed=plan.seed,
             lockstep=__version__,
             spec=spec,
             backend=backend,
-            command=_command(scenario, seed, spec, backend),
+            command=_command(plan, spec, backend),
             replay=f"lockstep replay {shlex.quote(str(runs / path.name))}",
             environment={
                 "python": platform.python_version(),
@@ -143,7 +144,7 @@ def require_space(directory: Path) -> int:
     return free
 
 
-def _command(scenario: str, seed: int, spec: ClusterSpec, backend: str) -> str:
+def _command(plan: Plan, spec: ClusterSpec, backend: str) -> str:
     """What to type to get such a run again, however this one was started."""
     default = ClusterSpec()
     options = [
@@ -153,7 +154,9 @@ def _command(scenario: str, seed: int, spec: ClusterSpec, backend: str) -> str:
     ]
     if backend != "process":
         options.append(f"--backend {backend}")
-    return " ".join(["lockstep", "run", scenario, "--seed", str(seed), *options])
+    if plan.hold_s is not None:
+        options.append(f"--for {plan.hold_s:g}s")
+    return " ".join(["lockstep", "run", plan.scenario, "--seed", str(plan.seed), *options])
 
 
 def _fresh(runs: Path, scenario: str, seed: int) -> Path:

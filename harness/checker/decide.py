@@ -45,37 +45,37 @@ RULES: dict[str, Rule] = {
     "no-lost-acks": Rule(
         needs=("acknowledged",),
         held="all {acknowledged:,} acknowledged records are in the logs, which were read to their ends",
-        broken="{count:,} acknowledged records are not in the logs, which were read to their ends",
+        broken="{count:,} of {acknowledged:,} acknowledged records are not in the logs, which were read to their ends",
         unpromised="acks={acks} promises {copies}",
         promised=_asked_for_all,
     ),
     "one-value-per-offset": Rule(
         needs=("acknowledged", "read"),
         held="every offset read or acknowledged holds one value, in {partitions} partitions",
-        broken="{count:,} offsets hold two values, or not the one that was acknowledged there",
+        broken="offsets with two values, or not with the one that was acknowledged there: {count:,}",
         unpromised="acks={acks} promises {copies}",
     ),
     "no-duplicates": Rule(
         needs=("read",),
         held="none of {read:,} reads found a value in two places",
-        broken="{count:,} values are in more than one place",
+        broken="values in more than one place: {count:,}",
         unpromised="only idempotent writers are promised otherwise",
         promised=_idempotent,
     ),
     "no-phantoms": Rule(
         needs=("read",),
         held="all {read:,} reads returned values that had been sent",
-        broken="{count:,} records were read that nobody sent, or whose send certainly failed",
+        broken="records read that nobody sent, or whose send certainly failed: {count:,}",
     ),
     "real-time-order": Rule(
         needs=("acknowledged",),
         held="no record precedes one that was acknowledged before it was sent, of {acknowledged:,} acknowledged",
-        broken="{count:,} records precede one that was acknowledged before they were sent",
+        broken="records that precede one acknowledged before they were sent: {count:,}",
     ),
     "monotonic-reads": Rule(
         needs=("read",),
         held="no reader went backwards in {read:,} reads",
-        broken="{count:,} times a reader went backwards",
+        broken="times that a reader went backwards: {count:,}",
     ),
 }
 
