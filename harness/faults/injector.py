@@ -25,7 +25,7 @@ class Injector:
         self._recorder = recorder
         self._active: dict[int, tuple[Inject, Fault, Entry]] = {}
 
-    def inject(self, step: Inject) -> Proof:
+    def inject(self, step: Inject) -> None:
         """Break it and prove it; a fault that did not bite is recorded without proof, and the verdict says so."""
         fault = get_fault(step.fault).make(self._cluster, step.target)
         entry = self._cluster.ledger.intent(
@@ -40,12 +40,11 @@ class Injector:
         except LockstepError as error:
             entry.proof(detail={"bit": False, "why": str(error)})
             self._record(step, fault, "inject", at_ns, None)
-            return {"bit": False, "why": str(error)}
+            return
         entry.proof(detail=proof)
         self._record(step, fault, "inject", at_ns, proof)
-        return proof
 
-    def heal(self, step: int) -> Proof:
+    def heal(self, step: int) -> None:
         """Undo one fault, and prove that it is undone; until then its entry stays open, for `lockstep heal`."""
         inject, fault, entry = self._active.pop(step)
         try:
@@ -54,7 +53,6 @@ class Injector:
             raise FaultError(f"{inject.fault} of {fault.resolved} could not be healed: {error}") from error
         entry.healed(detail=proof)
         self._record(inject, fault, "healed", time.monotonic_ns(), proof)
-        return proof
 
     def heal_all(self) -> None:
         """Undo what is still broken, newest first; one that resists does not keep the others broken."""

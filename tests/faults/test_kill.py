@@ -1,0 +1,56 @@
+"""Killing leaders of a real cluster, through the injector that a run uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.cluster import Cluster
+from harness.cluster.node import NodeState
+from harness.faults.injector import Injector
+from harness.history.recorder import Recorder
+from harness.ledger import LEDGER, Entry, read_ledger
+from harness.plan import Inject, LeaderOf
+
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+
+
+@pytest.fixture
+def injector(lockstep_cluster: Cluster, tmp_path: Path) -> Iterator[Injector]:
+    with Recorder(tmp_path, "a-run") as recorder:
+        yield Injector(lockstep_cluster, recorder)
+
+
+def faults(cluster: Cluster) -> list[Entry]:
+    return [entry for entry in read_ledger(cluster.directory / LEDGER) if entry.kind == "fault"]
+
+
+def test_two_leaders_at_once_are_proven_dead_and_come_back(lockstep_cluster: Cluster, injector: Injector) -> None:
+    lockstep_cluster.create_topic("twice", partitions=3, replication=3, config={"min.insync.replicas": "1"})
+    before = {partition: lockstep_cluster.leader("twice", partition) for partition in range(3)}
+    first = before[0]
+    second = next(view for view in before.values() if view.leader != first.leader)
+
+    for step, view in enumerate((first, second), start=1):
+        injector.inject(Inject(step=step, fault="kill", target=LeaderOf(topic="twice", partition=view.partition)))
+
+    *_, one, other = faults(lockstep_cluster)
+    for entry, view in ((one, first), (other, second)):
+        proof = (entry.phase("proof") or {})["detail"]
+        assert entry.fields["target_resolved"] == f"broker-{view.leader}"
+        assert proof["leader_before"] == view.leader
+        assert proof["leader_after"] != view.leader
+        assert proof["leader_epoch_after"] > view.leader_epoch
+        assert entry.open
+    assert lockstep_cluster.broker(first.leader).state() is NodeState.STOPPED
+    assert lockstep_cluster.broker(second.leader).state() is NodeState.STOPPED
+
+    injector.heal_all()
+
+    lockstep_cluster.wait_in_sync("twice", 3)
+    *_, one, other = faults(lockstep_cluster)
+    assert not one.open
+    assert not other.open
+    assert "twice-0" in one.fields["detail"]["in_isr_of"]
