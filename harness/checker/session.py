@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import subprocess
@@ -59,8 +60,7 @@ def start_spark(
     `stop_spark` removes, and what it says there is quoted if it does not start.
     """
     java = find_java()
-    scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH))
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = _scratch()
     (scratch / "log4j2.properties").write_text(_QUIET)
     settings = SparkConf(loadDefaults=False)
     options = [*(archive.options(java) if jvm is None else jvm), *(_QUICK if quick else ())]
@@ -84,6 +84,34 @@ def start_spark(
                 f"Spark does not start with {java.executable} ({last}): see lockstep doctor"
             ) from error
     return SparkSession(context)
+
+
+def _scratch() -> Path:
+    """A directory for what Spark writes. Its owner holds a lock in it, so what a killed harness left can be removed."""
+    for orphan in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        lock = _locked(orphan)
+        if lock is not None:
+            shutil.rmtree(orphan, ignore_errors=True)
+            os.close(lock)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{_SCRATCH}"))
+    _locked(fresh)  # until this process ends
+    scratch = fresh.rename(fresh.with_name(fresh.name.removeprefix(".")))  # seen by others only now that it is locked
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    return scratch
+
+
+def _locked(scratch: Path) -> int | None:
+    """The descriptor of a lock on the directory, or None if somebody else has it."""
+    try:
+        lock = os.open(scratch / "owner", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    except OSError:  # another user's, or just being removed
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def stop_spark(spark: SparkSession) -> None:
