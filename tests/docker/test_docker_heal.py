@@ -109,7 +109,11 @@ def _serving(directory: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("moment", "made"), [(_making_sidecars, 1), (_serving, 9)], ids=["while making sidecars", "while all nodes run"]
+    ("moment", "made"),
+    [
+        pytest.param(_making_sidecars, 1, id="while making sidecars"),
+        pytest.param(_serving, 9, id="while all nodes run", marks=pytest.mark.long),
+    ],
 )
 def test_heal_after_the_owner_was_killed(
     moment: Callable[[Path], bool],
