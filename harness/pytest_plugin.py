@@ -65,9 +65,8 @@ def lockstep_spark() -> Iterator[SparkStarter]:
     """One Spark for all runs of this session (of this worker, under xdist), started by the first of them."""
     from harness.checker import SparkStarter
 
-    spark = SparkStarter()
-    yield spark
-    spark.stop()
+    with SparkStarter() as spark:
+        yield spark
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import psutil
 from pyspark import SparkConf, SparkContext
@@ -22,6 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from harness.checker import archive
+from harness.closeable import Closeable
 from harness.errors import CheckerError, EnvironmentError_
 from harness.java import find_java
 
@@ -141,7 +141,7 @@ def spark_session(*, quick: bool) -> Iterator[SparkSession]:
         stop_spark(spark)
 
 
-class SparkStarter:
+class SparkStarter(Closeable):
     """Starts and warms up Spark in the background, for a caller who has something better to do meanwhile."""
 
     def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
@@ -167,7 +167,7 @@ class SparkStarter:
             raise CheckerError("there is no Spark session: it was never started, or has been stopped")
         return self._session
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the session, whether or not anybody used it.
 
         One that is still starting is not waited for (somebody pressed Ctrl-C): its JVM ends with this process.
@@ -175,14 +175,6 @@ class SparkStarter:
         if self._session is not None and not self._thread.is_alive():
             stop_spark(self._session)
             self._session = None
-
-    def __enter__(self) -> SparkStarter:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _run(self) -> None:
         from harness.checker.judging import warm_up

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.history.lines import FaultLine, ObservationLine, OperationLine, RecordLine
+from harness.history.lines import FaultLine, ObservationLine, OperationLine, ProcessLine, RecordLine
 from harness.history.recorder import Recorder
 from harness.history.schema import FINAL_READ, Direction, Outcome, Role, value_id
 from harness.history.store import seal
@@ -63,9 +63,11 @@ def _run(toy: _Toy, *, sends: int, writers: int, readers: int) -> None:
     writing = [toy.recorder.next_process() for _ in range(writers)]
     reading = [toy.recorder.next_process() for _ in range(readers)]
     for process in writing:
-        toy.recorder.process(process=process, role=Role.WRITER, client="synthetic", acks=-1, idempotent=True)
+        toy.recorder.process(
+            ProcessLine(process=process, role=Role.WRITER, client="synthetic", acks=-1, idempotent=True)
+        )
     for process in reading:
-        toy.recorder.process(process=process, role=Role.READER, client="synthetic")
+        toy.recorder.process(ProcessLine(process=process, role=Role.READER, client="synthetic"))
         _assign(toy, process)
     _observe(toy, leader=1, leader_epoch=0, isr=[1, 2, 3])
     sequences = dict.fromkeys(writing, 0)
@@ -83,7 +85,7 @@ def _run(toy: _Toy, *, sends: int, writers: int, readers: int) -> None:
         sequences[process] += count
         _poll(toy, reading[batch % readers])
     final = toy.recorder.next_process()
-    toy.recorder.process(process=final, role=Role.FINAL, client="synthetic")
+    toy.recorder.process(ProcessLine(process=final, role=Role.FINAL, client="synthetic"))
     _assign(toy, final)
     for process in (*reading, final):
         while _poll(toy, process):

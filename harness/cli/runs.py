@@ -136,11 +136,8 @@ def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json:
     from reports import write_all
 
     progress = Progress(quiet=as_json)
-    spark = SparkStarter()
-    try:
+    with SparkStarter() as spark:
         finished = carry_out(plan, spec=spec, backend=Backend(backend), runs=runs, progress=progress, spark=spark)
-    finally:
-        spark.stop()
     report_path, *_ = write_all(finished.directory)
     if as_json:
         print_json(finished.verdict)

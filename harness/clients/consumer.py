@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from harness.clients import librdkafka, values
-from harness.history.lines import OperationLine, RecordLine
+from harness.history.lines import OperationLine, ProcessLine, RecordLine
 from harness.history.recorder import Recorder
 from harness.history.schema import Direction, Outcome, Role
 from harness.wait import wait_until
@@ -35,12 +35,14 @@ class RecordedConsumer:
         }
         self._consumer = Consumer(client)
         recorder.process(
-            process=self.process,
-            role=role,
-            client=librdkafka.CLIENT,
-            version=librdkafka.version(),
-            isolation=isolation,
-            commit_mode="none",
+            ProcessLine(
+                process=self.process,
+                role=role,
+                client=librdkafka.CLIENT,
+                version=librdkafka.version(),
+                isolation=isolation,
+                commit_mode="none",
+            )
         )
 
     def assign(self, offsets: Mapping[int, int]) -> None:

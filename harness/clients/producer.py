@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from harness.clients import librdkafka, values
-from harness.history.lines import OperationLine, RecordLine
+from harness.history.lines import OperationLine, ProcessLine, RecordLine
 from harness.history.recorder import Recorder
 from harness.history.schema import Direction, Outcome, Role, value_id
 
@@ -51,14 +51,16 @@ class RecordedProducer:
         }
         self._producer = Producer(client)
         recorder.process(
-            process=self.process,
-            role=Role.WRITER,
-            client=librdkafka.CLIENT,
-            version=librdkafka.version(),
-            acks=settings.acks,
-            idempotent=settings.idempotent,
-            retries=2**31 - 1,  # librdkafka's default; its deadline is message.timeout.ms
-            in_flight=settings.in_flight,
+            ProcessLine(
+                process=self.process,
+                role=Role.WRITER,
+                client=librdkafka.CLIENT,
+                version=librdkafka.version(),
+                acks=settings.acks,
+                idempotent=settings.idempotent,
+                retries=2**31 - 1,  # librdkafka's default; its deadline is message.timeout.ms
+                in_flight=settings.in_flight,
+            )
         )
 
     def send(self, partitions: Sequence[int]) -> None:

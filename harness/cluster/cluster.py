@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
@@ -11,15 +11,17 @@ from typing import ClassVar
 from harness.clients.wire.metadata import ClusterView, PartitionView, ask_metadata
 from harness.clients.wire.topics import create_topic
 from harness.closeable import Closeable
-from harness.cluster.distribution import random_id
+from harness.cluster.config import NodeAddresses, properties, render
+from harness.cluster.distribution import Distribution, random_id
 from harness.cluster.node import Node, NodeState
-from harness.cluster.spec import ClusterSpec, Listener, NodeRole
+from harness.cluster.spec import ClusterSpec, Listener, NodeRole, NodeSpec
 from harness.errors import ClusterError
 from harness.ledger import Ledger
 from harness.network.links import CLIENT_SIDES, Link, Links
 from harness.wait import WaitTimeout, wait_until
 
 READY_S = 90.0
+PROPERTIES, HOSTS, DATA = "server.properties", "hosts", "data"
 
 
 class Cluster(Closeable):
@@ -28,10 +30,14 @@ class Cluster(Closeable):
     backend: ClassVar[str]
     links: Links
 
-    def __init__(self, spec: ClusterSpec, directory: Path, ledger: Ledger) -> None:
+    def __init__(
+        self, spec: ClusterSpec, directory: Path, ledger: Ledger, *, distribution: Distribution, toxiproxy: Path
+    ) -> None:
         self.spec = spec
-        self.directory = directory
+        self.directory = directory.absolute()
         self.ledger = ledger
+        self.distribution = distribution
+        self.toxiproxy = toxiproxy
         self.cluster_id = random_id()
         self.nodes: dict[str, Node] = {}
 
@@ -49,8 +55,9 @@ class Cluster(Closeable):
 
         def ready() -> bool:
             self._require_running()
-            seen.update({id_: self._brokers_seen_by(id_) for id_ in everyone})
-            return all(view == everyone for view in seen.values())
+            seen.clear()
+            seen.update({id_: view.brokers for id_, view in self.ask_all().items()})
+            return seen.keys() == everyone and all(view == everyone for view in seen.values())
 
         try:
             wait_until(ready, timeout_s=timeout_s, what="all brokers to serve", interval_s=0.1)
@@ -159,11 +166,21 @@ class Cluster(Closeable):
     def _release(self) -> None:
         """Give back proxies, networks and whatever else is not a node; safe twice."""
 
-    def _brokers_seen_by(self, broker_id: int) -> frozenset[int]:
-        try:
-            return self.ask(broker_id).brokers
-        except OSError:
-            return frozenset()
+    def _directory_of(self, node: NodeSpec) -> Path:
+        return self.directory / "nodes" / node.name
+
+    def _configure(self, node: NodeSpec, addresses: NodeAddresses, names: Mapping[str, str], inside: Path) -> None:
+        """Write what a node starts from: formatted storage, properties, and what its peers' names mean to it.
+
+        `inside` is the node's directory as the node itself sees it.
+        """
+        directory = self._directory_of(node)
+        data = directory / DATA
+        data.mkdir(parents=True, exist_ok=True)
+        self.distribution.format(data, cluster_id=self.cluster_id, node_id=node.id)
+        (directory / PROPERTIES).write_text(render(properties(self.spec, node, addresses, str(inside / DATA))))
+        hosts = {"localhost": "127.0.0.1", **names}
+        (directory / HOSTS).write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
 
     def _require_running(self) -> None:
         for node in self.nodes.values():

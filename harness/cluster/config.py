@@ -68,6 +68,29 @@ class NodeAddresses:
     voters: Mapping[int, Address]
 
 
+def node_addresses(
+    spec: ClusterSpec,
+    node: NodeSpec,
+    *,
+    bind: Mapping[Listener, Address],
+    clients: Mapping[Listener, Address],
+    voter_port: int,
+) -> NodeAddresses:
+    """Clients are told the address of their link, nodes the name of their peer, which means its link to them."""
+    return NodeAddresses(
+        bind=bind,
+        advertised={
+            listener: clients.get(listener, Address(host=node.name, port=address.port))
+            for listener, address in bind.items()
+        },
+        voters={
+            peer.id: Address(host=peer.name, port=voter_port)
+            for peer in spec.nodes
+            if Listener.CONTROLLER in peer.listeners
+        },
+    )
+
+
 def properties(spec: ClusterSpec, node: NodeSpec, addresses: NodeAddresses, log_dir: str) -> dict[str, str]:
     """The `server.properties` of one node."""
     rendered = COMMON | KRAFT

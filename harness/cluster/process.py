@@ -5,11 +5,10 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from harness.cluster.cluster import Cluster
-from harness.cluster.config import NodeAddresses, properties, render
-from harness.cluster.distribution import Distribution
+from harness.cluster.cluster import HOSTS, PROPERTIES, Cluster
+from harness.cluster.config import NodeAddresses, node_addresses
 from harness.cluster.node import NodeState
-from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeRole, NodeSpec
+from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeSpec
 from harness.errors import ClusterError
 from harness.ledger import Ledger
 from harness.network.links import CLIENT_SIDES, Address, Link, Links, Route, links_of
@@ -75,13 +74,7 @@ class ProcessCluster(Cluster):
 
     backend = "process"
 
-    def __init__(
-        self, spec: ClusterSpec, directory: Path, ledger: Ledger, *, distribution: Distribution, toxiproxy: Path
-    ) -> None:
-        super().__init__(spec, directory, ledger)
-        self._distribution = distribution
-        self._toxiproxy = toxiproxy
-        self._proxies: OsProcess | None = None
+    _proxies: OsProcess | None = None
 
     def _provision(self) -> None:
         subnet, server = self._claim_subnet()
@@ -110,7 +103,7 @@ class ProcessCluster(Cluster):
     def _start_proxies(self, subnet: Subnet) -> ProxyServer | None:
         """The server, once it answers; None if it has exited instead."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        argv = [str(self._toxiproxy), "-host", subnet.api.host, "-port", str(subnet.api.port), "-proxy-metrics"]
+        argv = [str(self.toxiproxy), "-host", subnet.api.host, "-port", str(subnet.api.port), "-proxy-metrics"]
         log = self.directory / PROXY_LOG
         process = OsProcess.launch(self.ledger, name="toxiproxy", argv=argv, log=log, env={"LOG_LEVEL": "warn"})
         self._proxies = process
@@ -121,22 +114,16 @@ class ProcessCluster(Cluster):
         return server if process.alive() else None
 
     def _node(self, node: NodeSpec, subnet: Subnet) -> ProcessNode:
-        directory = self.directory / "nodes" / node.name
-        data = directory / "data"
-        data.mkdir(parents=True)
-        self._distribution.format(data, cluster_id=self.cluster_id, node_id=node.id)
-        configuration = directory / "server.properties"
-        configuration.write_text(render(properties(self.spec, node, _addresses(self.spec, node, subnet), str(data))))
-        hosts = directory / "hosts"
-        names = {"localhost": "127.0.0.1", socket.gethostname(): "127.0.0.1"} | subnet.hosts(node)
-        hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()))
-        argv = self._distribution.command(
-            str(configuration),
-            system_properties={"jdk.net.hosts.file": str(hosts)},
+        directory = self._directory_of(node)
+        names = {socket.gethostname(): "127.0.0.1"} | subnet.hosts(node)
+        self._configure(node, _addresses(self.spec, node, subnet), names, inside=directory)
+        argv = self.distribution.command(
+            str(directory / PROPERTIES),
+            system_properties={"jdk.net.hosts.file": str(directory / HOSTS)},
             log_directory=directory,
         )
-        own = Listener.CLIENT if node.role is NodeRole.BROKER else Listener.CONTROLLER
-        return ProcessNode(spec=node, directory=directory, direct=subnet.bind(node, own), argv=argv, ledger=self.ledger)
+        direct = subnet.bind(node, node.direct_listener)
+        return ProcessNode(spec=node, directory=directory, direct=direct, argv=argv, ledger=self.ledger)
 
     def _release(self) -> None:
         if self._proxies is not None:
@@ -145,19 +132,13 @@ class ProcessCluster(Cluster):
 
 
 def _addresses(spec: ClusterSpec, node: NodeSpec, subnet: Subnet) -> NodeAddresses:
-    bind = {listener: subnet.bind(node, listener) for listener in node.listeners}
-    advertised = {
+    clients = {
         listener: subnet.egress(Link(source=CLIENT_SIDES[listener], destination=node.name, listener=listener))
-        if listener in CLIENT_LISTENERS
-        else Address(host=node.name, port=bind[listener].port)
         for listener in node.listeners
+        if listener in CLIENT_LISTENERS
     }
-    voters = {
-        peer.id: Address(host=peer.name, port=subnet.bind(peer, Listener.CONTROLLER).port)
-        for peer in spec.nodes
-        if Listener.CONTROLLER in peer.listeners
-    }
-    return NodeAddresses(bind=bind, advertised=advertised, voters=voters)
+    bind = {listener: subnet.bind(node, listener) for listener in node.listeners}
+    return node_addresses(spec, node, bind=bind, clients=clients, voter_port=subnet.port(Listener.CONTROLLER))
 
 
 def _named(spec: ClusterSpec, name: str) -> NodeSpec:

@@ -56,6 +56,11 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
     def listeners(self) -> tuple[Listener, ...]:
         return LISTENERS_OF[self.role]
 
+    @property
+    def direct_listener(self) -> Listener:
+        """The listener on which the harness itself asks this node, past all links."""
+        return Listener.CLIENT if self.role is NodeRole.BROKER else Listener.CONTROLLER
+
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster by version, shape and configuration; serialised into `run.json` as it is."""

@@ -17,7 +17,7 @@ from harness.closeable import Closeable
 from harness.disk import AppendOnly, explained, replace_file
 from harness.errors import HistoryError
 from harness.history.lines import LINES, Line, ProcessLine
-from harness.history.schema import DIRECTORY, HISTORY_VERSION, META, History, Role
+from harness.history.schema import DIRECTORY, HISTORY_VERSION, META, History
 
 _FIRST_ID = 1
 
@@ -55,35 +55,8 @@ class Recorder(Closeable):
             self._next_op += count
             return range(first, first + count)
 
-    def process(
-        self,
-        *,
-        process: int,
-        role: Role,
-        client: str | None = None,
-        version: str | None = None,
-        acks: int | None = None,
-        idempotent: bool | None = None,
-        retries: int | None = None,
-        in_flight: int | None = None,
-        isolation: str | None = None,
-        group_protocol: str | None = None,
-        commit_mode: str | None = None,
-    ) -> None:
+    def process(self, line: ProcessLine) -> None:
         """Introduce a process, before its first operation; `acks` and `idempotent` decide what it was promised."""
-        line = ProcessLine(
-            process=process,
-            role=role,
-            client=client,
-            version=version,
-            acks=acks,
-            idempotent=idempotent,
-            retries=retries,
-            in_flight=in_flight,
-            isolation=isolation,
-            group_protocol=group_protocol,
-            commit_mode=commit_mode,
-        )
         self.write("processes", [line])
 
     def write(self, table: str, rows: Sequence[Line]) -> None:

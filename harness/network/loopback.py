@@ -7,7 +7,6 @@ which the kernel decides and forgets again when that process dies.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import socket
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness.cache import exclusive
 from harness.cluster.spec import ClusterSpec, Listener, NodeSpec
 from harness.errors import EnvironmentError_, UsageError
 from harness.network.links import CLIENT_SIDES, Address, Link
@@ -42,6 +42,9 @@ class Subnet:
     def api(self) -> Address:
         return Address(host=f"127.{self.number}.0.1", port=self.port_base + API_PORT_STEP)
 
+    def port(self, listener: Listener) -> int:
+        return self.port_base + _PORT_STEP[listener]
+
     def bind(self, node: NodeSpec, listener: Listener) -> Address:
         """Where a node itself listens."""
         return self._address(node.name, node.name, listener)
@@ -56,7 +59,7 @@ class Subnet:
 
     def _address(self, source: str, destination: str, listener: Listener) -> Address:
         host = f"127.{self.number}.{self._octet[source]}.{self._octet[destination]}"
-        return Address(host=host, port=self.port_base + _PORT_STEP[listener])
+        return Address(host=host, port=self.port(listener))
 
     def free(self) -> bool:
         """Whether nobody, in this subnet or on all addresses, listens on a port we need."""
@@ -68,7 +71,8 @@ class Subnet:
 def free_subnet(spec: ClusterSpec) -> Iterator[Subnet]:
     """A subnet that nobody uses; hold this context until its API address is bound, and it is yours."""
     require_loopback_aliases()
-    with _one_at_a_time():
+    # Between finding a subnet free and binding its API address, nobody else of this user may look.
+    with exclusive(Path(tempfile.gettempdir()) / f"lockstep-{os.getuid()}"):
         yield _find_free(spec)
 
 
@@ -113,12 +117,3 @@ def _can_bind(address: Address) -> bool:
         except OSError:
             return False
     return True
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Between finding a subnet free and binding its API address, nobody else of this user may look."""
-    path = Path(tempfile.gettempdir()) / f"lockstep-{os.getuid()}.lock"
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

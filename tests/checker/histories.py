@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.history import FaultLine, ObservationLine, OperationLine, Recorder, RecordLine, seal
+from harness.history import FaultLine, ObservationLine, OperationLine, ProcessLine, Recorder, RecordLine, seal
 from harness.history.schema import FINAL_READ, Direction, Outcome, Role, value_id
 
 TOPIC = "orders"
@@ -28,12 +28,12 @@ class Run:
 
     def writer(self, *, acks: int | None = -1, idempotent: bool | None = True) -> int:
         process = self.recorder.next_process()
-        self.recorder.process(process=process, role=Role.WRITER, acks=acks, idempotent=idempotent)
+        self.recorder.process(ProcessLine(process=process, role=Role.WRITER, acks=acks, idempotent=idempotent))
         return process
 
     def reader(self, role: Role = Role.READER) -> int:
         process = self.recorder.next_process()
-        self.recorder.process(process=process, role=role)
+        self.recorder.process(ProcessLine(process=process, role=role))
         return process
 
     def send(

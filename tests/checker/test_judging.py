@@ -115,7 +115,7 @@ def test_without_java_the_error_is_raised_where_the_session_is_asked_for(monkeyp
 
     monkeypatch.setattr(session_module, "find_java", no_java)
 
-    with SparkStarter() as starter, pytest.raises(EnvironmentError_, match="install one"):
+    with SparkStarter().start() as starter, pytest.raises(EnvironmentError_, match="install one"):
         starter.session()
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from harness.errors import EnvironmentError_, HistoryError
-from harness.history import OperationLine, Recorder, RecordLine
+from harness.history import OperationLine, ProcessLine, Recorder, RecordLine
 from harness.history.schema import Outcome, Role
 
 
@@ -22,7 +22,7 @@ def lines(run: Path, table: str) -> list[dict[str, object]]:
 
 def test_lines_hold_only_what_is_new(tmp_path: Path) -> None:
     with Recorder(tmp_path, "r") as recorder:
-        recorder.process(process=1, role=Role.WRITER, acks=-1)
+        recorder.process(ProcessLine(process=1, role=Role.WRITER, acks=-1))
         recorder.write("operations", [OperationLine(op=1, process=1, kind="send", invoke_ns=5)])
         recorder.write("operations", [OperationLine(op=1, return_ns=9, outcome=Outcome.OK)])
 

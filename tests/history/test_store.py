@@ -13,6 +13,7 @@ from harness.history import (
     FaultLine,
     ObservationLine,
     OperationLine,
+    ProcessLine,
     Recorder,
     RecordLine,
     open_history,
@@ -26,8 +27,8 @@ from harness.history.schema import SEALED, Direction, History, Outcome, Role, To
 def run(tmp_path: Path) -> Path:
     """A writer whose first send is acknowledged and whose second never returns, and a poll of the first."""
     with Recorder(tmp_path, "r") as recorder:
-        recorder.process(process=1, role=Role.WRITER, acks=-1, idempotent=True)
-        recorder.process(process=2, role=Role.READER)
+        recorder.process(ProcessLine(process=1, role=Role.WRITER, acks=-1, idempotent=True))
+        recorder.process(ProcessLine(process=2, role=Role.READER))
         sends = [OperationLine(op=op, process=1, kind="send", invoke_ns=op * 10) for op in (2, 1)]
         recorder.write("operations", sends)
         recorder.write("records", [sent(op=op) for op in (2, 1)])

@@ -12,8 +12,8 @@ from typing import Any
 from docker.models.containers import Container
 from docker.models.networks import Network
 
-from harness.cluster.cluster import Cluster
-from harness.cluster.config import NodeAddresses, properties, render
+from harness.cluster.cluster import DATA, HOSTS, PROPERTIES, Cluster
+from harness.cluster.config import NodeAddresses, node_addresses
 from harness.cluster.distribution import Distribution
 from harness.cluster.distribution.command import LOGGING, java_command
 from harness.cluster.docker.engine import connect
@@ -25,6 +25,7 @@ from harness.cluster.docker.sidecar import (
     BINARY,
     CLIENT_LINK_PORTS,
     COMMAND,
+    LISTENER_PORTS,
     LOG,
     Sidecar,
     publications,
@@ -53,9 +54,7 @@ class DockerCluster(Cluster):
         toxiproxy: Path,
         image: str,
     ) -> None:
-        super().__init__(spec, directory.absolute(), ledger)
-        self._distribution = distribution
-        self._toxiproxy = toxiproxy
+        super().__init__(spec, directory, ledger, distribution=distribution, toxiproxy=toxiproxy)
         self._image = image
         self._resources: Resources | None = None
 
@@ -63,7 +62,7 @@ class DockerCluster(Cluster):
         resources = self._resources = Resources(connect(), self.ledger, self.directory.name)
         network = resources.network("network")
         for node in self.spec.nodes:
-            (self._directory_of(node) / "data").mkdir(parents=True)
+            (self._directory_of(node) / DATA).mkdir(parents=True)
         with ThreadPoolExecutor(len(self.spec.nodes)) as pool:
             starting = [pool.submit(self._sidecar, node, resources, network) for node in self.spec.nodes]
             sidecars = {node.name: future.result() for node, future in zip(self.spec.nodes, starting, strict=True)}
@@ -85,7 +84,7 @@ class DockerCluster(Cluster):
             f"{node.name}-links",
             COMMAND,
             output=LOG,
-            mounts={str(directory): (str(INSIDE), "rw"), str(self._toxiproxy.absolute()): (BINARY, "ro")},
+            mounts={str(directory): (str(INSIDE), "rw"), str(self.toxiproxy.absolute()): (BINARY, "ro")},
             environment={"LOG_LEVEL": "warn"},
             hostname=node.name,
             network=network.name,
@@ -96,21 +95,17 @@ class DockerCluster(Cluster):
     def _node(self, node: NodeSpec, resources: Resources, sidecars: Mapping[str, Sidecar]) -> DockerNode:
         directory = self._directory_of(node)
         sidecar = sidecars[node.name]
-        self._distribution.format(directory / "data", cluster_id=self.cluster_id, node_id=node.id)
-        addresses = _addresses(self.spec, sidecar)
-        configuration = properties(self.spec, node, addresses, str(INSIDE / "data"))
-        (directory / "server.properties").write_text(render(configuration))
-        names = {"localhost": "127.0.0.1"} | {peer.name: sidecar.meaning_of(peer) for peer in self.spec.nodes}
-        (directory / "hosts").write_text("".join(f"{address} {name}\n" for name, address in names.items()))
+        names = {peer.name: sidecar.meaning_of(peer) for peer in self.spec.nodes}
+        self._configure(node, _addresses(self.spec, sidecar), names, inside=INSIDE)
         shutil.copyfile(LOGGING, directory / LOGGING.name)
         command = java_command(
-            dataclasses.replace(self._distribution.java, executable=Path("java")),  # the image's own
+            dataclasses.replace(self.distribution.java, executable=Path("java")),  # the image's own
             f"{LIBS}/*",
-            str(INSIDE / "server.properties"),
+            str(INSIDE / PROPERTIES),
             main="kafka.Kafka",
             log_directory=INSIDE,
             system_properties={
-                "jdk.net.hosts.file": str(INSIDE / "hosts"),
+                "jdk.net.hosts.file": str(INSIDE / HOSTS),
                 "log4j2.configurationFile": str(INSIDE / LOGGING.name),
             },
         )
@@ -146,9 +141,6 @@ class DockerCluster(Cluster):
             **options,
         )
 
-    def _directory_of(self, node: NodeSpec) -> Path:
-        return self.directory / "nodes" / node.name
-
 
 def _route(link: Link, sidecars: Mapping[str, Sidecar]) -> Route:
     destination = sidecars[link.destination]
@@ -168,16 +160,12 @@ def _route(link: Link, sidecars: Mapping[str, Sidecar]) -> Route:
 
 
 def _addresses(spec: ClusterSpec, sidecar: Sidecar) -> NodeAddresses:
-    bind = {listener: sidecar.bind(listener) for listener in sidecar.node.listeners}
-    advertised = {
+    node = sidecar.node
+    clients = {
         listener: sidecar.published[CLIENT_LINK_PORTS[listener]]
+        for listener in node.listeners
         if listener in CLIENT_LISTENERS
-        else Address(host=sidecar.node.name, port=address.port)
-        for listener, address in bind.items()
     }
-    voters = {
-        peer.id: Address(host=peer.name, port=sidecar.bind(Listener.CONTROLLER).port)
-        for peer in spec.nodes
-        if Listener.CONTROLLER in peer.listeners
-    }
-    return NodeAddresses(bind=bind, advertised=advertised, voters=voters)
+    bind = {listener: sidecar.bind(listener) for listener in node.listeners}
+    voter_port = LISTENER_PORTS[Listener.CONTROLLER]
+    return node_addresses(spec, node, bind=bind, clients=clients, voter_port=voter_port)

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any, TypeVar
 
 from docker import DockerClient as Sdk
@@ -121,21 +122,19 @@ def heal_network(entry: Entry) -> list[str]:
 
 
 def _heal_container(client: Sdk, entry: Entry) -> list[str]:
-    name = entry.fields["name"]
-    with engine_errors(f"removing container {name}"):
-        ids = _ids(entry, lambda token: _containers_with(client, token))
-        removed = [id_ for id_ in ids if _remove_container(client, id_)]
-    entry.healed()
-    return [f"{name} (container {id_[:12]})" for id_ in removed]
+    return _heal(entry, partial(_containers_with, client), partial(_remove_container, client))
 
 
 def _heal_network(client: Sdk, entry: Entry) -> list[str]:
+    return _heal(entry, partial(_networks_with, client), partial(_remove_network, client))
+
+
+def _heal(entry: Entry, labelled: Callable[[str], list[str]], remove: Callable[[str], bool]) -> list[str]:
     name = entry.fields["name"]
-    with engine_errors(f"removing network {name}"):
-        ids = _ids(entry, lambda token: _networks_with(client, token))
-        removed = [id_ for id_ in ids if _remove_network(client, id_)]
+    with engine_errors(f"removing {entry.kind} {name}"):
+        removed = [id_ for id_ in _ids(entry, labelled) if remove(id_)]
     entry.healed()
-    return [f"{name} (network {id_[:12]})" for id_ in removed]
+    return [f"{name} ({entry.kind} {id_[:12]})" for id_ in removed]
 
 
 def _ids(entry: Entry, labelled: Callable[[str], list[str]]) -> list[str]:

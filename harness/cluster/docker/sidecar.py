@@ -19,7 +19,7 @@ from docker.models.networks import Network
 from harness.cluster.docker.engine import engine_errors
 from harness.cluster.docker.node import state_of
 from harness.cluster.node import NodeState
-from harness.cluster.spec import CLIENT_LISTENERS, Listener, NodeRole, NodeSpec
+from harness.cluster.spec import CLIENT_LISTENERS, Listener, NodeSpec
 from harness.errors import ClusterError
 from harness.network.links import Address
 from harness.network.toxiproxy import ProxyServer
@@ -56,7 +56,7 @@ class Sidecar:
 
     @property
     def direct(self) -> Address:
-        return self.published[LISTENER_PORTS[direct_listener(self.node)]]
+        return self.published[LISTENER_PORTS[self.node.direct_listener]]
 
     def bind(self, listener: Listener) -> Address:
         """Where the node itself listens."""
@@ -70,12 +70,8 @@ class Sidecar:
 def publications(node: NodeSpec) -> dict[str, Any]:
     """Ports to publish, on the host's loopback only: the API, the clients' links, and the way past all links."""
     links = [CLIENT_LINK_PORTS[listener] for listener in node.listeners if listener in CLIENT_LISTENERS]
-    ports = [API_PORT, LISTENER_PORTS[direct_listener(node)], *links]
+    ports = [API_PORT, LISTENER_PORTS[node.direct_listener], *links]
     return {f"{port}/tcp": (HOST, None) for port in ports}
-
-
-def direct_listener(node: NodeSpec) -> Listener:
-    return Listener.CLIENT if node.role is NodeRole.BROKER else Listener.CONTROLLER
 
 
 def start_sidecar(node: NodeSpec, container: Container, network: Network, log: Path) -> Sidecar:
