@@ -17,7 +17,8 @@ from harness.cluster.node import Node, NodeState
 from harness.cluster.spec import ClusterSpec, Listener, NodeRole, NodeSpec
 from harness.errors import ClusterError
 from harness.ledger import Ledger
-from harness.network.links import CLIENT_SIDES, Link, Links
+from harness.network.links import Links
+from harness.network.topology import CLIENT_SIDES, Link
 from harness.wait import WaitTimeout, wait_until
 
 READY_S = 90.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.cluster.spec import ClusterSpec, Listener, NodeRole, NodeSpec
-from harness.network.links import Address
+from harness.network.topology import Address
 
 # Small and fast, and time-outs short enough to see an election in two seconds; kafka-semantics.md §5 has the reasons.
 COMMON = {

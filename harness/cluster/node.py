@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.cluster.spec import NodeSpec
-from harness.network.links import Address
+from harness.network.topology import Address
 
 
 class NodeState(StrEnum):

@@ -11,8 +11,9 @@ from harness.cluster.node import NodeState
 from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeSpec
 from harness.errors import ClusterError
 from harness.ledger import Ledger
-from harness.network.links import CLIENT_SIDES, Address, Link, Links, Route, links_of
+from harness.network.links import Links, Route
 from harness.network.loopback import Subnet, free_subnet
+from harness.network.topology import CLIENT_SIDES, Address, Link, links_of
 from harness.network.toxiproxy import ProxyServer
 from harness.os_process import OsProcess
 from harness.wait import wait_until

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 import msgspec
@@ -15,7 +16,9 @@ FIRST_CONTROLLER_ID = 100
 class Mode(StrEnum):
     """How a cluster keeps its metadata."""
 
-    KRAFT = "kraft"
+    ZK = "zk"
+    KRAFT = "kraft"  # separate controllers
+    COMBINED = "kraft-combined"
 
 
 class NodeRole(StrEnum):
@@ -23,23 +26,57 @@ class NodeRole(StrEnum):
 
     BROKER = "broker"
     CONTROLLER = "controller"
+    COMBINED = "combined"
+    ZOOKEEPER = "zookeeper"
 
 
 class Listener(StrEnum):
-    """The listeners every cluster has, and the kind of traffic each carries."""
+    """Where nodes listen, and the kind of traffic each listener carries."""
 
     CLIENT = "CLIENT"
     CLIENT_B = "CLIENT_B"  # a second client side, so that some clients can be cut off while others are not
     REPL = "REPL"
-    CONTROLLER = "CONTROLLER"
+    CONTROLLER = "CONTROLLER"  # a KRaft controller's: the quorum, registrations, heartbeats, metadata
+    CONTROL = "CONTROL"  # a ZooKeeper-mode broker's: LeaderAndIsr and the like, so that REPL is replication alone
+    ZOOKEEPER = "ZOOKEEPER"
+    ZK_QUORUM = "ZK_QUORUM"
+    ZK_ELECTION = "ZK_ELECTION"
 
 
 CLIENT_LISTENERS = (Listener.CLIENT, Listener.CLIENT_B)
+BROKER_LISTENERS = (*CLIENT_LISTENERS, Listener.REPL)
+ZOOKEEPER_LISTENERS = (Listener.ZOOKEEPER, Listener.ZK_QUORUM, Listener.ZK_ELECTION)
 
-LISTENERS_OF: dict[NodeRole, tuple[Listener, ...]] = {
-    NodeRole.BROKER: (Listener.CLIENT, Listener.CLIENT_B, Listener.REPL),
-    NodeRole.CONTROLLER: (Listener.CONTROLLER,),
-}
+
+class Mechanism(StrEnum):
+    """How clients and brokers prove who they are."""
+
+    PLAIN = "PLAIN"
+    SCRAM_256 = "SCRAM-SHA-256"
+    SCRAM_512 = "SCRAM-SHA-512"
+
+
+class Security(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may talk to the brokers. Passwords and keys are made for each cluster and are no part of its spec."""
+
+    tls: bool = False
+    sasl: Mechanism | None = None
+    """With a mechanism, ACLs are on and everything is denied to users that nobody gave a right."""
+    users: tuple[str, ...] = ()
+    """Users without any right, beside those that the harness needs for itself."""
+
+    def __post_init__(self) -> None:
+        for user in self.users:
+            if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", user):
+                raise UsageError(f"{user!r} is not a user name: use up to 31 lower-case letters, digits and dashes")
+        if self.users and self.sasl is None:
+            raise UsageError("users need a SASL mechanism: without one nobody has a name")
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name for it, as in `security.protocol`."""
+        sasl, wire = self.sasl is not None, "SSL" if self.tls else "PLAINTEXT"
+        return f"SASL_{wire}" if sasl else wire
 
 
 class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,19 +84,33 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     id: int
     role: NodeRole
+    kafka: str
+    """The version it runs; ZooKeeper servers run the one that this Kafka brings."""
+    listeners: tuple[Listener, ...]
+    rack: str | None = None
 
     @property
     def name(self) -> str:
         return f"{self.role}-{self.id}"
 
     @property
-    def listeners(self) -> tuple[Listener, ...]:
-        return LISTENERS_OF[self.role]
+    def octet(self) -> int:
+        """Its number in addresses, unique in the cluster; ZooKeeper servers are counted from 1 as brokers are."""
+        return 200 + self.id if self.role is NodeRole.ZOOKEEPER else self.id
+
+    @property
+    def is_broker(self) -> bool:
+        return self.role in (NodeRole.BROKER, NodeRole.COMBINED)
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether it is a member of the KRaft quorum."""
+        return self.role in (NodeRole.CONTROLLER, NodeRole.COMBINED)
 
     @property
     def direct_listener(self) -> Listener:
         """The listener on which the harness itself asks this node, past all links."""
-        return Listener.CLIENT if self.role is NodeRole.BROKER else Listener.CONTROLLER
+        return self.listeners[0]
 
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,24 +119,107 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     kafka: str = DEFAULT_KAFKA
     mode: Mode = Mode.KRAFT
     brokers: int = 3
-    controllers: int = 1
+    controllers: int | None = None
+    """Separate KRaft controllers: 1 unless said otherwise. In ZooKeeper mode they are those to migrate to, and wait."""
+    zookeepers: int = 1
+    racks: tuple[str, ...] = ()
+    """Brokers are spread over these in turn."""
     overrides: dict[str, str] = {}
+    node_overrides: dict[str, dict[str, str]] = {}
+    """By node name, on top of `overrides`."""
+    node_kafka: dict[str, str] = {}
+    """By node name: which version it runs, where that is not `kafka`."""
+    features: dict[str, int] = {}
+    """Feature levels at format time, such as `eligible.leader.replicas.version` or `transaction.version`."""
+    kafka_dir: str | None = None
+    """A local Kafka build to run instead of the locked jars; `kafka` then is the version it says it is."""
+    security: Security = Security()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.brokers <= 5:
-            raise UsageError(f"a cluster has 1 to 5 brokers, not {self.brokers}")
-        if self.controllers not in (1, 3):
-            raise UsageError(f"a KRaft quorum has 1 or 3 controllers, not {self.controllers}")
+        self._require_shape()
+        self._require_versions()
+        names = {node.name for node in self.nodes}
+        for name in (*self.node_overrides, *self.node_kafka):
+            if name not in names:
+                raise UsageError(f"there is no node {name} in this cluster: it has {', '.join(sorted(names))}")
 
     @property
     def nodes(self) -> tuple[NodeSpec, ...]:
-        """Controllers first: brokers register with them."""
-        controllers = (
-            NodeSpec(id=FIRST_CONTROLLER_ID + index, role=NodeRole.CONTROLLER) for index in range(self.controllers)
-        )
-        brokers = (NodeSpec(id=1 + index, role=NodeRole.BROKER) for index in range(self.brokers))
-        return (*controllers, *brokers)
+        """In the order in which they start: whoever registers with another comes later."""
+        return (*self._zookeepers(), *self._controllers(), *self._brokers())
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        return tuple(node.id for node in self.nodes if node.role is NodeRole.BROKER)
+        return tuple(node.id for node in self.nodes if node.is_broker)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Every Kafka version that some node runs."""
+        return tuple(sorted({node.kafka for node in self.nodes}))
+
+    def node(self, name: str) -> NodeSpec:
+        return next(node for node in self.nodes if node.name == name)
+
+    def _zookeepers(self) -> tuple[NodeSpec, ...]:
+        if self.mode is not Mode.ZK:
+            return ()
+        listeners = ZOOKEEPER_LISTENERS if self.zookeepers > 1 else (Listener.ZOOKEEPER,)
+        return self._made(
+            NodeRole.ZOOKEEPER, range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeepers), listeners
+        )
+
+    def _controllers(self) -> tuple[NodeSpec, ...]:
+        count = self.controllers if self.controllers is not None else int(self.mode is Mode.KRAFT)
+        ids = range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + count)
+        return self._made(NodeRole.CONTROLLER, ids, (Listener.CONTROLLER,))
+
+    def _brokers(self) -> tuple[NodeSpec, ...]:
+        role, more = {
+            Mode.ZK: (NodeRole.BROKER, (Listener.CONTROL,)),
+            Mode.KRAFT: (NodeRole.BROKER, ()),
+            Mode.COMBINED: (NodeRole.COMBINED, (Listener.CONTROLLER,)),
+        }[self.mode]
+        return self._made(role, range(1, 1 + self.brokers), (*BROKER_LISTENERS, *more), self.racks)
+
+    def _made(
+        self, role: NodeRole, ids: range, listeners: tuple[Listener, ...], racks: tuple[str, ...] = ()
+    ) -> tuple[NodeSpec, ...]:
+        return tuple(
+            NodeSpec(
+                id=id_,
+                role=role,
+                kafka=self.node_kafka.get(f"{role}-{id_}", self.kafka),
+                listeners=listeners,
+                rack=racks[index % len(racks)] if racks else None,
+            )
+            for index, id_ in enumerate(ids)
+        )
+
+    def _require_shape(self) -> None:
+        if not 1 <= self.brokers <= 5:
+            raise UsageError(f"a cluster has 1 to 5 brokers, not {self.brokers}")
+        if self.zookeepers not in (1, 3):
+            raise UsageError(f"a ZooKeeper ensemble has 1 or 3 servers, not {self.zookeepers}")
+        if self.mode is Mode.COMBINED:
+            if self.controllers not in (None, 0):
+                raise UsageError("a kraft-combined cluster has no separate controllers: its brokers are the quorum")
+            if self.brokers % 2 == 0:
+                raise UsageError(f"a kraft-combined cluster has 1, 3 or 5 nodes, not {self.brokers}: all of them vote")
+        if self.mode is Mode.KRAFT and self.controllers not in (None, 1, 3):
+            raise UsageError(f"a KRaft quorum has 1 or 3 controllers, not {self.controllers}")
+        if self.mode is Mode.ZK and self.controllers not in (None, 0, 1, 3):
+            raise UsageError(f"a ZooKeeper cluster migrates to 1 or 3 controllers, not {self.controllers}")
+
+    def _require_versions(self) -> None:
+        for version in (self.kafka, *self.node_kafka.values()):
+            if self.mode is Mode.ZK and release(version) >= (4,):
+                raise UsageError(
+                    f"Kafka {version} has no ZooKeeper mode, which ended with 3.9: use --kafka 3.9.2, or --mode kraft"
+                )
+        if self.mode is Mode.ZK and self.features:
+            raise UsageError("feature levels are set when KRaft storage is formatted: a ZooKeeper cluster has none")
+
+
+def release(version: str) -> tuple[int, ...]:
+    """A version as numbers that compare; `4.4.0-SNAPSHOT` counts as 4.4.0."""
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("-")[0]))

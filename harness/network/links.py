@@ -10,39 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeRole
 from harness.errors import UsageError
+from harness.network.topology import Address, Link
 from harness.network.toxiproxy import ProxyServer
-
-CLIENT_SIDES: dict[Listener, str] = {Listener.CLIENT: "clients", Listener.CLIENT_B: "clients-b"}
-"""The source of a client link: not a node, but everyone on that side."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """One directed path: who connects, to whom, on which listener."""
-
-    source: str
-    destination: str
-    listener: Listener
-
-    @property
-    def name(self) -> str:
-        return f"{self.source}.{self.destination}.{self.listener}"
-
-    def __str__(self) -> str:
-        return f"{self.source} > {self.destination} {self.listener}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """A host and port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,20 +25,6 @@ class Route:
     upstream: Address
     published: Address | None = None
     """Where the source finds it, if that is not where the proxy itself listens: a container's port on the host."""
-
-
-def links_of(spec: ClusterSpec) -> Iterator[Link]:
-    """Every link a cluster of this shape uses."""
-    for destination in spec.nodes:
-        for listener in destination.listeners:
-            if listener in CLIENT_LISTENERS:
-                yield Link(source=CLIENT_SIDES[listener], destination=destination.name, listener=listener)
-                continue
-            for source in spec.nodes:
-                # Controllers never open connections to brokers; everyone connects to controllers.
-                talks = listener is Listener.CONTROLLER or source.role is NodeRole.BROKER
-                if source != destination and talks:
-                    yield Link(source=source.name, destination=destination.name, listener=listener)
 
 
 class Links:

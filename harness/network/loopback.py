@@ -19,7 +19,7 @@ from pathlib import Path
 from harness.cache import exclusive
 from harness.cluster.spec import ClusterSpec, Listener, NodeSpec
 from harness.errors import EnvironmentError_, UsageError
-from harness.network.links import CLIENT_SIDES, Address, Link
+from harness.network.topology import CLIENT_SIDES, Address, Link
 
 PORT_BASE_VARIABLE = "LOCKSTEP_PORT_BASE"
 PORT_BASES = (9092, 19092, 29092, 12092, 22092)

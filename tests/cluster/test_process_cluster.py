@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import NodeState
 from harness.cluster.spec import Listener
-from harness.network.links import Link
+from harness.network.topology import Link
 from harness.pytest_plugin import Clusters
 from harness.wait import wait_until
 

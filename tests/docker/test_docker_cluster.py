@@ -22,7 +22,7 @@ from harness.cluster.node import NodeState
 from harness.cluster.spec import ClusterSpec, Listener
 from harness.java import find_java
 from harness.ledger import Ledger, read_ledger
-from harness.network.links import Link
+from harness.network.topology import Link
 from harness.progress import Progress
 from harness.wait import wait_until
 

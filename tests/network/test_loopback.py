@@ -6,8 +6,8 @@ import pytest
 
 from harness.cluster.spec import ClusterSpec, Listener
 from harness.errors import EnvironmentError_, UsageError
-from harness.network.links import Link, links_of
 from harness.network.loopback import PORT_BASE_VARIABLE, PORT_BASES, Subnet, free_subnet
+from harness.network.topology import Link, links_of
 
 SPEC = ClusterSpec()
 

@@ -13,7 +13,7 @@ from kio.static.primitive import i16, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from harness.closeable import Closeable
-from harness.network.links import Address
+from harness.network.topology import Address
 
 CLIENT_ID = "lockstep"
 

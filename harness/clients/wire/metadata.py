@@ -9,7 +9,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 
 from harness.clients.wire.connection import Connection
-from harness.network.links import Address
+from harness.network.topology import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from kio.static.primitive import i16, i32, i32Timedelta
 
 from harness.clients.wire.connection import Connection
 from harness.errors import ClusterError
-from harness.network.links import Address
+from harness.network.topology import Address
 
 TIMEOUT = i32Timedelta.parse(timedelta(seconds=10))
 

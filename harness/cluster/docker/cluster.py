@@ -33,7 +33,8 @@ from harness.cluster.docker.sidecar import (
 )
 from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeSpec
 from harness.ledger import Ledger
-from harness.network.links import Address, Link, Links, Route, links_of
+from harness.network.links import Links, Route
+from harness.network.topology import Address, Link, links_of
 
 INSIDE = Path("/lockstep")
 """Where a node's directory is in its containers."""

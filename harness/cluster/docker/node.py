@@ -11,7 +11,7 @@ from harness.cluster.docker.engine import engine_errors
 from harness.cluster.docker.resources import CONFLICT
 from harness.cluster.node import NodeState
 from harness.cluster.spec import NodeSpec
-from harness.network.links import Address
+from harness.network.topology import Address
 from harness.wait import wait_until
 
 STOP_S = 30.0

@@ -21,7 +21,7 @@ from harness.cluster.docker.node import state_of
 from harness.cluster.node import NodeState
 from harness.cluster.spec import CLIENT_LISTENERS, Listener, NodeSpec
 from harness.errors import ClusterError
-from harness.network.links import Address
+from harness.network.topology import Address
 from harness.network.toxiproxy import ProxyServer
 from harness.wait import wait_until
 
