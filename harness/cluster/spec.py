@@ -164,9 +164,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
         if self.mode is not Mode.ZK:
             return ()
         listeners = ZOOKEEPER_LISTENERS if self.zookeepers > 1 else (Listener.ZOOKEEPER,)
-        return self._made(
-            NodeRole.ZOOKEEPER, range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeepers), listeners
-        )
+        return self._made(NodeRole.ZOOKEEPER, range(1, 1 + self.zookeepers), listeners)
 
     def _controllers(self) -> tuple[NodeSpec, ...]:
         count = self.controllers if self.controllers is not None else int(self.mode is Mode.KRAFT)
