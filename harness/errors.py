@@ -40,6 +40,10 @@ class ClusterError(LockstepError):
     """A node or the cluster did not do what it was told to."""
 
 
+class AccessRefused(LockstepError):
+    """The cluster does not let us in: credentials or certificates are wrong, and trying again will not help."""
+
+
 class FaultError(LockstepError):
     """A fault could not be injected or healed."""
 

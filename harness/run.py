@@ -82,9 +82,7 @@ def _exercise(plan: Plan, cluster: Cluster, directory: RunDirectory, recorder: R
     """Load and faults, then heal, then read everything to its end."""
     topics = {topic.name: (topic, _create(cluster, topic)) for topic in plan.topics}
     injector = Injector(cluster, recorder)
-    load = Load(
-        workloads=plan.workloads, topics=topics, bootstrap=cluster.bootstrap(), recorder=recorder, seed=plan.seed
-    )
+    load = Load(workloads=plan.workloads, topics=topics, access=cluster.access(), recorder=recorder, seed=plan.seed)
     with _observing(cluster, recorder, tuple(topics)):
         with directory.phase("load"), _abandoned_on_error(load):
             load.start()
@@ -97,7 +95,7 @@ def _exercise(plan: Plan, cluster: Cluster, directory: RunDirectory, recorder: R
             load.stop_reading()
         with directory.phase("final-read"), progress.action("reading every partition to its end"):
             for topic, topic_id in topics.values():
-                read_to_end(recorder, cluster.bootstrap(), topic, topic_id)
+                read_to_end(recorder, cluster.access(), topic, topic_id)
 
 
 def _carry_out(plan: Plan, injector: Injector, load: Load, progress: Progress) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from harness.clients import librdkafka, values
+from harness.clients.access import Access
+from harness.clients.wire.connection import require_admission
 from harness.history.lines import OperationLine, ProcessLine, RecordLine
 from harness.history.recorder import Recorder
 from harness.history.schema import Direction, Outcome, Role
@@ -17,16 +19,21 @@ BATCH = 500
 
 
 class RecordedConsumer:
-    """One process of the history, assigned to partitions by hand. Not thread-safe: one thread owns it."""
+    """One process of the history, assigned to partitions by hand. Not thread-safe: one thread owns it.
 
-    def __init__(self, recorder: Recorder, bootstrap: str, topic: str, topic_id: str, role: Role) -> None:
+    `poll` and `watermarks` raise `AccessRefused` when the cluster does not let it in.
+    """
+
+    def __init__(self, recorder: Recorder, access: Access, topic: str, topic_id: str, role: Role) -> None:
         self.process = recorder.next_process()
         self._recorder = recorder
         self._topic = topic
         self._topic_id = topic_id
         self._assigned: tuple[int, ...] = ()
         isolation = "read_committed"
-        client = librdkafka.common(bootstrap, f"{role}-{self.process}") | {
+        self._access = access
+        self._admission = librdkafka.Admission(access)
+        client = librdkafka.common(access, self._admission, f"{role}-{self.process}") | {
             "group.id": f"{recorder.run}-{self.process}",  # required by the client, never joined
             "enable.auto.commit": False,
             "auto.offset.reset": "error",  # a silent jump would look like a non-monotonic read
@@ -90,6 +97,7 @@ class RecordedConsumer:
         self._recorder.write("records", records)
         if any(error.code() == KafkaError._AUTO_OFFSET_RESET for error in errors):
             self.assign(dict.fromkeys(self._assigned, OFFSET_BEGINNING))
+        self._admission.check()
         return len(records)
 
     def position(self, partition: int) -> int:
@@ -103,13 +111,21 @@ class RecordedConsumer:
         A fresh leader refuses (OFFSET_NOT_AVAILABLE) until its high watermark has caught up with its epoch (KIP-207).
         """
         asked = TopicPartition(self._topic, partition)
-        low, high = wait_until(
-            lambda: self._consumer.get_watermark_offsets(asked, timeout=10),
+
+        def ask() -> tuple[int, int]:
+            try:
+                low, high = self._consumer.get_watermark_offsets(asked, timeout=10)
+            except KafkaException:
+                require_admission(self._access)
+                raise
+            return int(low), int(high)
+
+        return wait_until(
+            ask,
             timeout_s=60,
             what=f"the end of {self._topic}-{partition}",
             retry_on=(KafkaException,),
         )
-        return int(low), int(high)
 
     def close(self) -> None:
         self._consumer.close()

@@ -11,6 +11,8 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError
 
+from harness.clients.access import Access
+from harness.clients.wire.connection import require_admission
 from harness.history.schema import Outcome
 
 CLIENT = "librdkafka"
@@ -37,10 +39,32 @@ def version() -> str:
     return str(confluent_kafka.libversion()[0])
 
 
-def common(bootstrap: str, client_id: str) -> dict[str, Any]:
+class Admission:
+    """Notices when a client is not let in, which librdkafka takes for a passing trouble and retries for ever.
+
+    It gives the same error when a broker goes away while we authenticate. To tell the two apart, `check` knocks itself.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._in_doubt = False
+
+    def note(self, error: KafkaError) -> None:
+        """The client's `error_cb`; called by whatever polls the client."""
+        self._in_doubt |= error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
+
+    def check(self) -> None:
+        """Raise `AccessRefused` if that is what has happened since the last call."""
+        if self._in_doubt:
+            self._in_doubt = False
+            require_admission(self._access)
+
+
+def common(access: Access, admission: Admission, client_id: str) -> dict[str, Any]:
     """Fast reconnects: a client that sleeps through the fault tests nothing."""
     return {
-        "bootstrap.servers": bootstrap,
+        **access.librdkafka(),
+        "error_cb": admission.note,
         "client.id": client_id,
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 500,

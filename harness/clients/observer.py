@@ -43,7 +43,7 @@ class MetadataObserver:
     def _watch(self, broker: int) -> None:
         while not self._done.is_set():
             try:
-                with Connection(self._cluster.broker(broker).direct) as connection:
+                with Connection(self._cluster.broker(broker).direct, self._cluster.access()) as connection:
                     self._follow(broker, connection)
             except OSError:  # it is down or busy: ask again
                 self._done.wait(INTERVAL_S)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from harness.clients import librdkafka, values
+from harness.clients.access import Access
 from harness.history.lines import OperationLine, ProcessLine, RecordLine
 from harness.history.recorder import Recorder
 from harness.history.schema import Direction, Outcome, Role, value_id
@@ -27,10 +28,13 @@ class ProducerSettings:
 
 
 class RecordedProducer:
-    """One process of the history. Not thread-safe: one thread owns it."""
+    """One process of the history. Not thread-safe: one thread owns it.
+
+    `poll` and `close` raise `AccessRefused` when the cluster does not let it in.
+    """
 
     def __init__(
-        self, recorder: Recorder, bootstrap: str, topic: str, topic_id: str, settings: ProducerSettings
+        self, recorder: Recorder, access: Access, topic: str, topic_id: str, settings: ProducerSettings
     ) -> None:
         self.process = recorder.next_process()
         self.fatal: KafkaError | None = None
@@ -41,7 +45,8 @@ class RecordedProducer:
         self._sequence = 0
         self._operations: list[OperationLine] = []
         self._records: list[RecordLine] = []
-        client = librdkafka.common(bootstrap, f"writer-{self.process}") | {
+        self._admission = librdkafka.Admission(access)
+        client = librdkafka.common(access, self._admission, f"writer-{self.process}") | {
             "acks": settings.acks,
             "enable.idempotence": settings.idempotent,
             "max.in.flight.requests.per.connection": settings.in_flight,
@@ -98,6 +103,7 @@ class RecordedProducer:
         with self._fatal_noted():
             self._producer.poll(timeout_s)
         self._write_answers()
+        self._admission.check()
 
     def close(self) -> None:
         """Wait for every answer; librdkafka gives each send one, at the latest at its delivery time-out."""
@@ -105,6 +111,7 @@ class RecordedProducer:
             with self._fatal_noted():
                 self._producer.flush(0.5)
             self._write_answers()
+            self._admission.check()
 
     def abandon(self) -> None:
         """Give up what is on the way: its outcome stays unknown."""

@@ -6,6 +6,7 @@ import time
 
 import msgspec
 
+from harness.clients.access import Access
 from harness.clients.consumer import RecordedConsumer
 from harness.history.lines import ObservationLine
 from harness.history.recorder import Recorder
@@ -17,9 +18,9 @@ POLL_S = 0.5
 TIMEOUT_S = 300.0
 
 
-def read_to_end(recorder: Recorder, bootstrap: str, topic: TopicPlan, topic_id: str) -> None:
+def read_to_end(recorder: Recorder, access: Access, topic: TopicPlan, topic_id: str) -> None:
     """One reader from the start of every partition to the end it had when asked; each end is recorded as proven."""
-    consumer = RecordedConsumer(recorder, bootstrap, topic.name, topic_id, Role.FINAL)
+    consumer = RecordedConsumer(recorder, access, topic.name, topic_id, Role.FINAL)
     try:
         bounds = {partition: consumer.watermarks(partition) for partition in range(topic.partitions)}
         consumer.assign({partition: low for partition, (low, _) in bounds.items()})

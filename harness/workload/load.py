@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import OFFSET_BEGINNING
 
+from harness.clients.access import Access
 from harness.clients.consumer import RecordedConsumer
 from harness.clients.producer import ProducerSettings, RecordedProducer
 from harness.errors import ClusterError
@@ -30,12 +31,12 @@ class Load:
         *,
         workloads: Sequence[Write | Read],
         topics: dict[str, tuple[TopicPlan, str]],
-        bootstrap: str,
+        access: Access,
         recorder: Recorder,
         seed: int,
     ) -> None:
         self._recorder = recorder
-        self._bootstrap = bootstrap
+        self._access = access
         self._topics = topics
         self._writing = threading.Event()
         self._reading = threading.Event()
@@ -96,7 +97,7 @@ class Load:
         topic, topic_id = self._topics[workload.topic]
         settings = ProducerSettings(acks=workload.acks, idempotent=workload.idempotent, in_flight=workload.in_flight)
         while self._writing.is_set():
-            producer = RecordedProducer(self._recorder, self._bootstrap, topic.name, topic_id, settings)
+            producer = RecordedProducer(self._recorder, self._access, topic.name, topic_id, settings)
             self._drive(producer, topic.partitions, workload.rate_per_s, chance)
             if self._abandoned.is_set():
                 producer.abandon()
@@ -118,7 +119,7 @@ class Load:
 
     def _read(self, workload: Read) -> None:
         topic, topic_id = self._topics[workload.topic]
-        consumer = RecordedConsumer(self._recorder, self._bootstrap, topic.name, topic_id, Role.READER)
+        consumer = RecordedConsumer(self._recorder, self._access, topic.name, topic_id, Role.READER)
         try:
             consumer.assign(dict.fromkeys(range(topic.partitions), OFFSET_BEGINNING))
             while self._reading.is_set():

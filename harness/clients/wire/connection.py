@@ -1,10 +1,11 @@
-"""One TCP connection that speaks Kafka's protocol with kio's types: one request, one answer, from exactly that node."""
+"""One connection that speaks Kafka's protocol with kio's types: one request, one answer, from exactly that node."""
 
 from __future__ import annotations
 
 import io
 import itertools
 import socket
+import ssl
 import struct
 
 from kio.index import load_response_schema
@@ -12,18 +13,29 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i16, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from harness.clients.access import OPEN, Access
+from harness.clients.wire.sasl import authenticate
 from harness.closeable import Closeable
+from harness.errors import AccessRefused
 from harness.network.topology import Address
 
 CLIENT_ID = "lockstep"
 
 
 class Connection(Closeable):
-    """Ask one node directly; raises `OSError` when it does not answer in time."""
+    """Ask one node directly; raises `OSError` when it does not answer in time, `AccessRefused` when it will not."""
 
-    def __init__(self, address: Address, timeout_s: float = 2.0) -> None:
-        self._socket = socket.create_connection((address.host, address.port), timeout_s)
+    def __init__(self, address: Address, access: Access = OPEN, timeout_s: float = 2.0) -> None:
         self._correlation = itertools.count(1)
+        self._socket = socket.create_connection((address.host, address.port), timeout_s)
+        try:
+            if access.protocol.tls:
+                self._socket = _encrypted(self._socket, address, access)
+            if access.login is not None:
+                authenticate(self.ask, address, access.login)
+        except BaseException:
+            self.close()
+            raise
 
     def ask(self, request: RequestPayload) -> ResponsePayload:
         """Send one request and wait for its response."""
@@ -43,6 +55,29 @@ class Connection(Closeable):
                 raise ConnectionResetError("the node closed the connection")
             chunks += chunk
         return bytes(chunks)
+
+
+def require_admission(access: Access) -> None:
+    """Raise `AccessRefused` if the first bootstrap server that answers does not let us in; quiet if none answers."""
+    for address in access.addresses:
+        try:
+            Connection(address, access).close()
+        except OSError:
+            continue
+        return
+
+
+def _encrypted(plain: socket.socket, address: Address, access: Access) -> ssl.SSLSocket:
+    """TLS to a node whose certificate names the host that we connect to, be it a name or an address."""
+    context = ssl.create_default_context(cafile=access.ca)
+    try:
+        return context.wrap_socket(plain, server_hostname=address.host)
+    except ssl.SSLCertVerificationError as error:
+        raise AccessRefused(f"the certificate of {address} cannot be trusted: {error.verify_message}") from error
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError):
+        raise  # it went away in the middle, and may come back
+    except ssl.SSLError as error:
+        raise AccessRefused(f"{address} does not speak TLS as we do: {error.reason}") from error
 
 
 def _frame(request: RequestPayload, correlation: int) -> bytes:

@@ -8,6 +8,7 @@ from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 
+from harness.clients.access import OPEN, Access
 from harness.clients.wire.connection import Connection
 from harness.network.topology import Address
 
@@ -23,6 +24,11 @@ class PartitionView:
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+
+    @property
+    def in_sync(self) -> bool:
+        """Whether it has a leader and all its replicas are in the ISR."""
+        return self.leader >= 0 and set(self.isr) == set(self.replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +46,11 @@ class ClusterView:
         return None
 
 
-def ask_metadata(address: Address, topics: tuple[str, ...] | None = (), timeout_s: float = 2.0) -> ClusterView:
+def ask_metadata(
+    address: Address, topics: tuple[str, ...] | None = (), *, access: Access = OPEN, timeout_s: float = 2.0
+) -> ClusterView:
     """Ask one broker; `None` asks for all topics. Raises `OSError` when it does not answer."""
-    with Connection(address, timeout_s) as connection:
+    with Connection(address, access, timeout_s) as connection:
         return metadata(connection, topics)
 
 

@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
+from harness.clients.access import OPEN, Access
 from harness.clients.wire.connection import Connection
 from harness.errors import ClusterError
 from harness.network.topology import Address
@@ -25,6 +26,7 @@ def create_topic(
     partitions: int,
     replication: int,
     config: Mapping[str, str],
+    access: Access = OPEN,
     timeout_s: float = 15.0,
 ) -> None:
     """Create one topic; any error of the cluster is a `ClusterError` with its name."""
@@ -37,7 +39,7 @@ def create_topic(
     )
     request = CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
     try:
-        with Connection(address, timeout_s) as connection:
+        with Connection(address, access, timeout_s) as connection:
             response = connection.ask(request)
     except OSError as error:
         raise ClusterError(f"topic {name} was not created: {address} does not answer ({error})") from error
