@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cluster.distribution import (
-    ARCHIVE,
+    Distribution,
+    described,
     distribution,
     distribution_directory,
     ensure_jars,
     read_lock,
-    trained_path,
     usable,
     verify_jars,
 )
@@ -145,20 +145,27 @@ def _fetch_kafka(subject: Subject, progress: Progress) -> None:
     ensure_jars(read_lock(subject.kafka), _jars(subject), progress, repair=True)
 
 
-def _archive(subject: Subject) -> str:
-    java, classpath, archive = find_java(), _classpath(subject), _archive_path(subject)
-    if not archive.exists():
-        raise EnvironmentError_(f"none is made yet for Kafka {subject.kafka} on Java {java.version}: {FIX_COMMAND}")
-    if not usable(archive, java, classpath):
-        raise EnvironmentError_(f"Java {java.version} refuses {archive}, so nodes start slowly: {FIX_COMMAND}")
-    return f"{archive} ({archive.stat().st_size / MEGABYTE:.0f} MB)"
+def _archives(subject: Subject) -> str:
+    kafka = _described(subject)
+    archives = [kafka.archive(program) for program in kafka.programs]
+    for archive in archives:
+        if not archive.exists():
+            raise EnvironmentError_(
+                f"{archive.name} is not made yet for Kafka {kafka.version} on Java {kafka.java.version}: {FIX_COMMAND}"
+            )
+        if not usable(archive, kafka.java, kafka.classpath):
+            raise EnvironmentError_(
+                f"Java {kafka.java.version} refuses {archive}, so nodes start slowly: {FIX_COMMAND}"
+            )
+    size = sum(archive.stat().st_size for archive in archives)
+    return f"{', '.join(archive.name for archive in archives)} ({size / MEGABYTE:.0f} MB) in {kafka.trained}"
 
 
-def _make_archive(subject: Subject, progress: Progress) -> None:
-    archive = _archive_path(subject)
-    if archive.parent.exists():
-        shutil.rmtree(archive.parent)
-    distribution(subject.kafka, find_java(), progress)
+def _make_archives(subject: Subject, progress: Progress) -> None:
+    kafka = _described(subject)
+    if kafka.trained.exists():
+        shutil.rmtree(kafka.trained)
+    distribution(kafka.version, kafka.java, progress, programs=kafka.programs)
 
 
 def _toxiproxy(_: Subject) -> str:
@@ -231,19 +238,15 @@ def _jars(subject: Subject) -> Path:
     return distribution_directory(subject.kafka) / "jars"
 
 
-def _classpath(subject: Subject) -> str:
-    return os.pathsep.join(str(_jars(subject) / jar.file_name) for jar in read_lock(subject.kafka).jars)
-
-
-def _archive_path(subject: Subject) -> Path:
-    return trained_path(distribution_directory(subject.kafka), find_java(), _classpath(subject)) / ARCHIVE
+def _described(subject: Subject) -> Distribution:
+    return described(subject.kafka, find_java())
 
 
 ITEMS: tuple[Item, ...] = (
     Item(name="python", examine=_python),
     Item(name="java", examine=_java),
     Item(name="kafka", examine=_kafka, repair=_fetch_kafka),
-    Item(name="archive", examine=_archive, repair=_make_archive),
+    Item(name="archive", examine=_archives, repair=_make_archives),
     Item(name="toxiproxy", examine=_toxiproxy, repair=_build_toxiproxy),
     Item(name="loopback", examine=_loopback),
     Item(name="spark", examine=_spark),

@@ -2,95 +2,90 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.cache import cache_dir
-from harness.cluster.distribution.archive import ARCHIVE, trained, trained_path, usable
-from harness.cluster.distribution.command import java_command
+from harness.cluster.distribution.archive import trained_path, usable
+from harness.cluster.distribution.installation import Distribution
 from harness.cluster.distribution.jars import HashMismatch, ensure_jars, verify_jars
+from harness.cluster.distribution.local import identity_of, jars_in, version_in
 from harness.cluster.distribution.lock import Jar, Lock, known_versions, read_lock, write_lock
-from harness.cluster.distribution.storage import format_storage, random_id
+from harness.cluster.distribution.logs import Logging
+from harness.cluster.distribution.program import Program, programs_in
+from harness.cluster.distribution.storage import Format, ScramUser, random_id
+from harness.cluster.distribution.training import train
+from harness.errors import UsageError
 from harness.java import Java
 from harness.progress import Progress
 
 __all__ = [
-    "ARCHIVE",
     "Distribution",
+    "Format",
     "HashMismatch",
     "Jar",
     "Lock",
+    "Logging",
+    "Program",
+    "ScramUser",
+    "described",
     "distribution",
     "distribution_directory",
     "ensure_jars",
     "known_versions",
+    "programs_in",
     "random_id",
     "read_lock",
-    "trained_path",
     "usable",
     "verify_jars",
+    "version_in",
     "write_lock",
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
-    """One Kafka version, ready to run with one Java."""
+def distribution(
+    version: str,
+    java: Java,
+    progress: Progress,
+    *,
+    programs: Iterable[Program] = (Program.KRAFT,),
+    kafka_dir: Path | None = None,
+    repair: bool = False,
+) -> Distribution:
+    """Kafka `version`, downloaded, and trained for `programs`, if this machine has not done so yet.
 
-    version: str
-    java: Java
-    jars: tuple[Path, ...]
-    trained: Path
-    """What the training run left: the class-data archive and the learnt storage files."""
-
-    @property
-    def classpath(self) -> str:
-        return os.pathsep.join(str(jar) for jar in self.jars)
-
-    @property
-    def archive(self) -> Path:
-        return self.trained / ARCHIVE
-
-    def command(
-        self,
-        *args: str,
-        log_directory: Path,
-        main: str = "kafka.Kafka",
-        heap_min_mb: int = 96,
-        heap_max_mb: int = 256,
-        system_properties: Mapping[str, str] | None = None,
-        jvm: Sequence[str] = (),
-    ) -> list[str]:
-        """The command line that runs `main` with `args`; it logs to `server.log` in `log_directory`."""
-        return java_command(
-            self.java,
-            self.classpath,
-            *args,
-            main=main,
-            log_directory=log_directory,
-            heap_min_mb=heap_min_mb,
-            heap_max_mb=heap_max_mb,
-            system_properties=system_properties,
-            jvm=[f"-XX:SharedArchiveFile={self.archive}", "-Xshare:auto", *jvm],
-        )
-
-    def format(self, directory: Path, *, cluster_id: str, node_id: int, directory_id: str | None = None) -> None:
-        """Format a node's log directory as `StorageTool format` does for a cluster with static voters."""
-        format_storage(self.trained, directory, cluster_id=cluster_id, node_id=node_id, directory_id=directory_id)
+    `kafka_dir` is a local build of it to use instead; `repair` replaces damaged jars.
+    """
+    kafka = described(version, java) if kafka_dir is None else _local(version, java, kafka_dir)
+    for program in programs:
+        if program not in kafka.programs:
+            raise UsageError(f"Kafka {version} has no {program.label}: ZooKeeper mode ended with Kafka 3.9")
+    if kafka_dir is None:
+        ensure_jars(read_lock(version), distribution_directory(version) / "jars", progress, repair=repair)
+    train(kafka, programs, progress)
+    return kafka
 
 
-def distribution(version: str, java: Java, progress: Progress, *, repair: bool = False) -> Distribution:
-    """Kafka `version`, downloaded and trained if this machine has not done so yet; `repair` replaces damaged jars."""
+def described(version: str, java: Java) -> Distribution:
+    """Kafka `version` as it will be; downloads and trains nothing."""
     directory = distribution_directory(version)
-    jars = ensure_jars(read_lock(version), directory / "jars", progress, repair=repair)
+    jars = tuple(directory / "jars" / jar.file_name for jar in read_lock(version).jars)
     classpath = os.pathsep.join(str(jar) for jar in jars)
-    return Distribution(
-        version=version, java=java, jars=jars, trained=trained(directory, version, java, classpath, progress)
-    )
+    return Distribution(version=version, java=java, jars=jars, trained=trained_path(directory, java, classpath))
 
 
 def distribution_directory(version: str) -> Path:
     """Where a version lives in the cache."""
     return cache_dir() / "kafka" / version
+
+
+def _local(version: str, java: Java, kafka_dir: Path) -> Distribution:
+    found = version_in(kafka_dir)
+    if found != version:
+        raise UsageError(f"{kafka_dir} is Kafka {found}, not {version}: leave the version out, or give that one")
+    jars = jars_in(kafka_dir)
+    place = hashlib.sha256(str(kafka_dir.absolute()).encode()).hexdigest()[:12]
+    trained = trained_path(distribution_directory(f"local-{place}"), java, identity_of(jars))
+    return Distribution(version=version, java=java, jars=jars, trained=trained)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from harness.java import Java
 
-LOGGING = Path(__file__).parent / "log4j2.properties"
-
 
 def java_command(
     java: Java,
@@ -16,19 +14,13 @@ def java_command(
     *args: str,
     main: str,
     log_directory: Path,
+    system_properties: Mapping[str, str],
     heap_min_mb: int = 96,
     heap_max_mb: int = 256,
-    system_properties: Mapping[str, str] | None = None,
     jvm: Sequence[str] = (),
 ) -> list[str]:
     """Small and quick to start (serial collector, C1 only) rather than fast: many nodes share one machine."""
-    properties = {
-        "java.awt.headless": "true",
-        "kafka.logs.dir": str(log_directory),
-        # By property and not on the class path: class-data sharing refuses a class path with a directory in it.
-        "log4j2.configurationFile": str(LOGGING),
-        **(system_properties or {}),
-    }
+    properties = {"java.awt.headless": "true", "kafka.logs.dir": str(log_directory), **system_properties}
     return [
         str(java.executable),
         f"-Xms{heap_min_mb}m",

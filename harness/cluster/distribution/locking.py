@@ -16,6 +16,9 @@ from harness.cluster.distribution.repository import REPOSITORY_VARIABLE, reposit
 from harness.errors import EnvironmentError_, UsageError
 from harness.progress import Progress
 
+# Since 1.7.34 only a POM that points to slf4j-reload4j, which Maven follows and jgo does not.
+RELOCATED = "slf4j-log4j12"
+
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
@@ -31,7 +34,7 @@ def lock(version: str, progress: Progress) -> Lock:
     ):
         maven = MavenContext(repo_cache=Path(local), remote_repos={"central": repository}, timeout=60)
         try:
-            roots.append(_logging_binding(version, _closure(maven, roots)))
+            roots += _logging_binding(_closure(maven, roots))
             closure = _closure(maven, roots)
             with ThreadPoolExecutor(PARALLEL) as pool:
                 jars = list(pool.map(_jar, closure))
@@ -46,17 +49,22 @@ def lock(version: str, progress: Progress) -> Lock:
 def _closure(maven: MavenContext, roots: list[str]) -> list[Dependency]:
     # "!" as Maven does it: by itself jgo would apply each root's own dependency management to the others.
     inputs, transitive = maven.resolver.resolve([maven.create_dependency(f"{root}!") for root in roots])
-    return [*inputs, *transitive]
+    return [dependency for dependency in (*inputs, *transitive) if dependency.artifactId != RELOCATED]
 
 
-def _logging_binding(version: str, closure: list[Dependency]) -> str:
-    """Kafka 4 ships log4j2 and the SLF4J API but nothing between them, and would log nowhere."""
+def _logging_binding(closure: list[Dependency]) -> list[str]:
+    """What has to be added for the server to log at all.
+
+    Kafka 4 ships log4j2 and the SLF4J API but nothing between them; 3.x brings reload4j with its binding, or asks for
+    the binding by its old name.
+    """
     versions = {dependency.artifactId: dependency.version for dependency in closure}
+    if "slf4j-reload4j" in versions:
+        return []
     if "log4j-core" not in versions:
-        raise UsageError(f"Kafka {version} does not log through log4j2: Lockstep runs Kafka 4.0 and newer")
-    api_is_two = versions["slf4j-api"].startswith("2.")
-    artifact = "log4j-slf4j2-impl" if api_is_two else "log4j-slf4j-impl"
-    return f"org.apache.logging.log4j:{artifact}:{versions['log4j-core']}"
+        return [f"org.slf4j:slf4j-reload4j:{versions['slf4j-api']}"]
+    artifact = "log4j-slf4j2-impl" if versions["slf4j-api"].startswith("2.") else "log4j-slf4j-impl"
+    return [f"org.apache.logging.log4j:{artifact}:{versions['log4j-core']}"]
 
 
 def _jar(dependency: Dependency) -> Jar:

@@ -1,20 +1,76 @@
 """Formatting a node's storage by writing the files, instead of a JVM per node.
 
-What to write is learnt from one real `StorageTool format` per Kafka version: `bootstrap.checkpoint` is the same for
-every node and cluster, and `meta.properties` differs in three ids.
+What to write is learnt from one real `StorageTool format` per Kafka version and set of feature levels:
+`bootstrap.checkpoint` is the same for every node and cluster, and `meta.properties` differs in three ids.
 """
 
 from __future__ import annotations
 
 import base64
-import shutil
+import re
+import subprocess
+import tempfile
 import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.errors import ClusterError
+from harness.cache import make_once
+from harness.errors import ClusterError, EnvironmentError_, UsageError
 
 META = "meta.properties"
 BOOTSTRAP = "bootstrap.checkpoint"
+STORAGE_TOOL = "kafka.tools.StorageTool"
+TOOL_TIMEOUT_S = 120
+
+Features = Mapping[str, int]
+Tool = Callable[[Path, Sequence[str]], list[str]]
+"""The command line of the storage tool, from where it may log and its arguments."""
+
+_FEATURE = re.compile(r"[a-z][a-z0-9.]*")
+_PASSWORD = re.compile(r"[A-Za-z0-9_-]+")
+_NODE = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:9093
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={directory}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramUser:
+    """A user whose credentials are in the metadata from the first moment on."""
+
+    mechanism: str
+    """`SCRAM-SHA-256` or `SCRAM-SHA-512`"""
+    name: str
+    password: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not _PASSWORD.fullmatch(self.password):  # the tool has a little language of its own around it
+            raise ValueError("a SCRAM password is made of letters, digits, - and _")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """What formatted storage is: the same for all nodes of a cluster but for the ids."""
+
+    meta: Mapping[str, str]
+    bootstrap: bytes = field(repr=False)
+
+    def write(self, directory: Path, *, cluster_id: str, node_id: int, directory_id: str | None = None) -> None:
+        """Make `directory` what `StorageTool format` would make it for a cluster with static voters."""
+        meta = directory / META
+        if meta.exists():
+            raise ClusterError(
+                f"{directory} is already formatted: stop the node and delete it, or use another directory"
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / BOOTSTRAP).write_bytes(self.bootstrap)
+        ids = {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory_id or random_id()}
+        meta.write_text("".join(f"{name}={ids.get(name, value)}\n" for name, value in self.meta.items()))
 
 
 def random_id() -> str:
@@ -25,16 +81,25 @@ def random_id() -> str:
             return text
 
 
-def format_storage(learnt: Path, directory: Path, *, cluster_id: str, node_id: int, directory_id: str | None) -> None:
-    """Make `directory` what `StorageTool format` would, from the two files in `learnt`."""
-    meta = directory / META
-    if meta.exists():
-        raise ClusterError(f"{directory} is already formatted: stop the node and delete it, or use another directory")
-    directory.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(learnt / BOOTSTRAP, directory / BOOTSTRAP)
-    ids = {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory_id or random_id()}
-    lines = [f"{name}={ids.get(name, value)}\n" for name, value in read_meta(learnt).items()]
-    meta.write_text("".join(lines))
+def learn(version: str, tool: Tool, learnt: Path, features: Features, scram: Sequence[ScramUser]) -> Format:
+    """How the storage tool formats with these feature levels and users.
+
+    It is asked once per set of feature levels, and the answer kept in `learnt`; one with users is kept nowhere.
+    """
+    for name in features:
+        if not _FEATURE.fullmatch(name):
+            raise UsageError(f"{name!r} is not the name of a Kafka feature such as transaction.version")
+    levels = [f"{name}={level}" for name, level in sorted(features.items())]
+    if scram:
+        with tempfile.TemporaryDirectory(prefix="lockstep-format-") as work:
+            _run(Path(work) / "storage", version, tool, levels, scram)
+            return read_format(Path(work) / "storage")
+    place = learnt / (",".join(levels) or "default")
+    return read_format(make_once(place, lambda target: _run(target, version, tool, levels, ())))
+
+
+def read_format(directory: Path) -> Format:
+    return Format(meta=read_meta(directory), bootstrap=(directory / BOOTSTRAP).read_bytes())
 
 
 def read_meta(directory: Path) -> dict[str, str]:
@@ -42,3 +107,40 @@ def read_meta(directory: Path) -> dict[str, str]:
     lines = (directory / META).read_text().splitlines()
     pairs = (line.partition("=")[::2] for line in lines if line and not line.startswith("#"))
     return dict(pairs)
+
+
+def _run(target: Path, version: str, tool: Tool, levels: Sequence[str], scram: Sequence[ScramUser]) -> None:
+    arguments = [word for level in levels for word in ("--feature", level)]
+    arguments += [
+        word
+        for user in scram
+        for word in ("--add-scram", f'{user.mechanism}=[name={user.name},password="{user.password}"]')
+    ]
+    with tempfile.TemporaryDirectory(prefix="lockstep-format-") as work:
+        node = Path(work) / "node.properties"
+        node.write_text(_NODE.format(directory=target))
+        # The tool reads arguments from a file that is given with @: from a pipe nobody sees them, not even in ps.
+        command = tool(Path(work), ["format", "-t", random_id(), "-c", str(node), *(["@/dev/stdin"] * bool(arguments))])
+        answer = subprocess.run(
+            command, input="\n".join(arguments), capture_output=True, text=True, timeout=TOOL_TIMEOUT_S
+        )
+    if answer.returncode != 0:
+        raise _refusal(version, levels, scram, answer)
+
+
+def _refusal(
+    version: str, levels: Sequence[str], scram: Sequence[ScramUser], answer: subprocess.CompletedProcess[str]
+) -> Exception:
+    words = _words(answer.stderr + answer.stdout)
+    for user in scram:
+        words = words.replace(user.password, "***")
+    if levels:
+        return UsageError(f"Kafka {version} cannot be formatted with {', '.join(levels)}: {words}")
+    return EnvironmentError_(f"the storage tool of Kafka {version} failed: {words}")
+
+
+def _words(output: str) -> str:
+    """What matters in a tool's output: the message of the exception it shows, else its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it said nothing"]
+    thrown = next((line for line in lines if "Exception: " in line), None)
+    return thrown.partition("Exception: ")[2] if thrown else lines[-1].removeprefix("kafka-storage: error: ")
