@@ -115,6 +115,12 @@ def _heal_network(entry: Entry) -> list[str]:
     return heal_network(entry)
 
 
+def _heal_secrets(entry: Entry) -> list[str]:
+    from harness.cluster.security import heal_secrets
+
+    return heal_secrets(entry)
+
+
 def _heal_fault(entry: Entry) -> list[str]:
     """A killed node needs no mending once the node itself is removed."""
     entry.healed(detail={"by": "heal"})
@@ -125,5 +131,6 @@ _HEALERS: dict[str, Callable[[Entry], list[str]]] = {
     os_process.KIND: _heal_process,
     "container": _heal_container,
     "network": _heal_network,
+    "secrets": _heal_secrets,
     "fault": _heal_fault,
 }

@@ -1,4 +1,4 @@
-"""A user's own client properties, in the words of Kafka's Java clients or of librdkafka, made into an `Access`."""
+"""Client properties as files: in the words of Kafka's Java clients or of librdkafka, to and from an `Access`."""
 
 from __future__ import annotations
 
@@ -56,6 +56,18 @@ def read_client_properties(path: Path, bootstrap: str | None = None) -> Access:
     return access
 
 
+def client_properties(access: Access) -> str:
+    """The same the other way round, but for the servers: a file for Java clients. It holds the password."""
+    properties = {"security.protocol": access.protocol.value}
+    if access.ca is not None:
+        properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(access.ca)}
+    if access.login is not None:
+        mechanism, username, password = access.login
+        login = f'{LOGIN_MODULES[mechanism]} required username="{_escaped(username)}" password="{_escaped(password)}";'
+        properties |= {"sasl.mechanism": mechanism.value, "sasl.jaas.config": login}
+    return javaproperties.dumps(properties, timestamp=None)
+
+
 class _Properties:
     """The file's properties; messages name properties and never show values that may be secret."""
 
@@ -111,6 +123,10 @@ class _Properties:
         if not Path(location).is_file():
             raise UsageError(f"{self._path}: there is no file {location} with certificate authorities")
         return Path(location)
+
+
+def _escaped(value: str) -> str:
+    return re.sub(r'(["\\])', r"\\\1", value)
 
 
 def _unquoted(value: str) -> str:

@@ -48,6 +48,11 @@ BROKER_LISTENERS = (*CLIENT_LISTENERS, Listener.REPL)
 ZOOKEEPER_LISTENERS = (Listener.ZOOKEEPER, Listener.ZK_QUORUM, Listener.ZK_ELECTION)
 
 
+BROKER_USER, HARNESS_USER = "broker", "lockstep"
+OWN_USERS = (BROKER_USER, HARNESS_USER)
+"""Who has every right: nodes among each other, and the harness with its workloads."""
+
+
 class Mechanism(StrEnum):
     """How clients and brokers prove who they are."""
 
@@ -69,6 +74,8 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         for user in self.users:
             if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", user):
                 raise UsageError(f"{user!r} is not a user name: use up to 31 lower-case letters, digits and dashes")
+            if user in OWN_USERS:
+                raise UsageError(f"user {user} is there anyway, with every right: choose another name")
         if self.users and self.sasl is None:
             raise UsageError("users need a SASL mechanism: without one nobody has a name")
 
