@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from harness.cli.options import as_json, echo, print_json, runs_dir, scenario_dirs
+from harness.cluster.spec import DEFAULT_KAFKA, Mode
 from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.cluster.distribution import Lock
 
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Fetch and build what is missing and needs no root.")
+@click.option("--kafka", default=DEFAULT_KAFKA, show_default=True, help="The Kafka version that is to be run.")
 @runs_dir
 @as_json
-def doctor(fix: bool, runs_dir: Path, as_json: bool) -> int:
+def doctor(fix: bool, kafka: str, runs_dir: Path, as_json: bool) -> int:
     """Tell what this machine can run, and the exact fix for what it cannot."""
     from harness import doctor as checks
     from harness.progress import Progress
 
-    found = checks.fix(Progress(quiet=as_json), runs_dir) if fix else checks.diagnose(runs_dir)
+    found = (
+        checks.fix(Progress(quiet=as_json), runs_dir, kafka=kafka) if fix else checks.diagnose(runs_dir, kafka=kafka)
+    )
     if as_json:
         print_json(found)
     else:
@@ -84,13 +92,20 @@ def _guarantees(_: tuple[Path, ...]) -> list[dict[str, object]]:
 
 
 def _versions(_: tuple[Path, ...]) -> list[dict[str, object]]:
-    from harness.cluster.distribution import known_versions
-    from harness.cluster.spec import DEFAULT_KAFKA
+    from harness.cluster.distribution import known_versions, read_lock
 
-    return [
-        {"name": version, "summary": "the default" if version == DEFAULT_KAFKA else "locked jars from Maven Central"}
-        for version in known_versions()
-    ]
+    rows: list[dict[str, object]] = []
+    for version in known_versions():
+        modes = _modes(read_lock(version))
+        default = " (the default version)" if version == DEFAULT_KAFKA else ""
+        rows.append({"name": version, "summary": ", ".join(modes) + default, "modes": modes})
+    return rows
+
+
+def _modes(lock: Lock) -> list[Mode]:
+    from harness.cluster.distribution import Program
+
+    return [mode for mode in Mode if mode is not Mode.ZK or Program.ZK_BROKER in lock.programs]
 
 
 _LISTS: dict[str, Callable[[tuple[Path, ...]], list[dict[str, object]]]] = {
@@ -100,4 +115,29 @@ _LISTS: dict[str, Callable[[tuple[Path, ...]], list[dict[str, object]]]] = {
     "versions": _versions,
 }
 
-COMMANDS = (doctor, list_)
+
+@click.group()
+def versions() -> None:
+    """The Kafka versions that can be run."""
+
+
+@versions.command(name="add")
+@click.argument("version")
+@as_json
+def versions_add(version: str, as_json: bool) -> None:
+    """Make the lock file of a Kafka release: which jars it runs from, each with its hash."""
+    from harness.cluster.distribution import lock_file, read_lock, write_lock
+    from harness.cluster.distribution.locking import lock
+    from harness.progress import Progress
+
+    known = lock_file(version)
+    made = read_lock(version) if known else lock(version, Progress(quiet=as_json))
+    path = known or write_lock(made)
+    if as_json:
+        found = {"kafka": version, "added": known is None, "lock": str(path), "jars": len(made.jars)}
+        print_json(found | {"size_bytes": made.size, "modes": _modes(made)})
+    else:
+        echo(f"Kafka {version} {'is known already' if known else 'is added'}: {len(made.jars)} jars, lock file {path}")
+
+
+COMMANDS = (doctor, list_, versions)

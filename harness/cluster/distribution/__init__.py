@@ -12,9 +12,9 @@ from harness.cluster.distribution.archive import trained_path, usable
 from harness.cluster.distribution.installation import Distribution
 from harness.cluster.distribution.jars import HashMismatch, ensure_jars, verify_jars
 from harness.cluster.distribution.local import identity_of, jars_in, version_in
-from harness.cluster.distribution.lock import Jar, Lock, known_versions, read_lock, write_lock
+from harness.cluster.distribution.lock import Jar, Lock, known_versions, lock_file, read_lock, write_lock
 from harness.cluster.distribution.logs import Logging
-from harness.cluster.distribution.program import Program, programs_in
+from harness.cluster.distribution.program import Program
 from harness.cluster.distribution.storage import Format, ScramUser, random_id
 from harness.cluster.distribution.training import train
 from harness.errors import UsageError
@@ -35,7 +35,7 @@ __all__ = [
     "distribution_directory",
     "ensure_jars",
     "known_versions",
-    "programs_in",
+    "lock_file",
     "random_id",
     "read_lock",
     "usable",

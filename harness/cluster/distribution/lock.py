@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from harness.cache import atomically, cache_dir
+from harness.cluster.distribution.program import Program, programs_in
 from harness.errors import EnvironmentError_, UsageError
 
 LOCK_FORMAT = 1
@@ -67,6 +68,11 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
     def size(self) -> int:
         return sum(jar.size for jar in self.jars)
 
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What this version can run."""
+        return programs_in(jar.file_name for jar in self.jars)
+
 
 def known_versions() -> list[str]:
     """Every Kafka version with a lock file, oldest first."""
@@ -75,13 +81,18 @@ def known_versions() -> list[str]:
 
 def read_lock(version: str) -> Lock:
     """The lock of a version; one that is not known is the caller's mistake."""
-    for path in _lock_files():
-        if path.stem == version:
-            return _read(path)
+    path = lock_file(version)
+    if path is not None:
+        return _read(path)
     known = known_versions()
     close = difflib.get_close_matches(version, known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)};"
     raise UsageError(f"Kafka {version} has no lock file: {hint} lockstep versions add {version} makes one")
+
+
+def lock_file(version: str) -> Path | None:
+    """Where a version's lock is; None when there is none."""
+    return next((path for path in _lock_files() if path.stem == version), None)
 
 
 def write_lock(lock: Lock) -> Path:

@@ -70,7 +70,7 @@ class Format:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / BOOTSTRAP).write_bytes(self.bootstrap)
         ids = {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory_id or random_id()}
-        meta.write_text("".join(f"{name}={ids.get(name, value)}\n" for name, value in self.meta.items()))
+        meta.write_text(_lines({name: ids.get(name, value) for name, value in self.meta.items()}))
 
 
 def random_id() -> str:
@@ -91,15 +91,12 @@ def learn(version: str, tool: Tool, learnt: Path, features: Features, scram: Seq
             raise UsageError(f"{name!r} is not the name of a Kafka feature such as transaction.version")
     levels = [f"{name}={level}" for name, level in sorted(features.items())]
     if scram:
-        with tempfile.TemporaryDirectory(prefix="lockstep-format-") as work:
-            _run(Path(work) / "storage", version, tool, levels, scram)
-            return read_format(Path(work) / "storage")
-    place = learnt / (",".join(levels) or "default")
-    return read_format(make_once(place, lambda target: _run(target, version, tool, levels, ())))
+        return _ask(version, tool, levels, scram)
 
+    def make(place: Path) -> None:
+        _keep(_ask(version, tool, levels, ()), place)
 
-def read_format(directory: Path) -> Format:
-    return Format(meta=read_meta(directory), bootstrap=(directory / BOOTSTRAP).read_bytes())
+    return _read(make_once(learnt / (",".join(levels) or "default"), make))
 
 
 def read_meta(directory: Path) -> dict[str, str]:
@@ -109,23 +106,41 @@ def read_meta(directory: Path) -> dict[str, str]:
     return dict(pairs)
 
 
-def _run(target: Path, version: str, tool: Tool, levels: Sequence[str], scram: Sequence[ScramUser]) -> None:
+def _keep(learnt: Format, place: Path) -> None:
+    place.mkdir()
+    (place / BOOTSTRAP).write_bytes(learnt.bootstrap)
+    (place / META).write_text(_lines(learnt.meta))
+
+
+def _read(directory: Path) -> Format:
+    return Format(meta=read_meta(directory), bootstrap=(directory / BOOTSTRAP).read_bytes())
+
+
+def _lines(meta: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in meta.items())
+
+
+def _ask(version: str, tool: Tool, levels: Sequence[str], scram: Sequence[ScramUser]) -> Format:
+    """Run the storage tool."""
     arguments = [word for level in levels for word in ("--feature", level)]
-    arguments += [
-        word
-        for user in scram
-        for word in ("--add-scram", f'{user.mechanism}=[name={user.name},password="{user.password}"]')
-    ]
-    with tempfile.TemporaryDirectory(prefix="lockstep-format-") as work:
-        node = Path(work) / "node.properties"
-        node.write_text(_NODE.format(directory=target))
-        # The tool reads arguments from a file that is given with @: from a pipe nobody sees them, not even in ps.
-        command = tool(Path(work), ["format", "-t", random_id(), "-c", str(node), *(["@/dev/stdin"] * bool(arguments))])
+    for user in scram:
+        arguments += ["--add-scram", f'{user.mechanism}=[name={user.name},password="{user.password}"]']
+    # The tool reads arguments from a file that is given with @: from a pipe nobody sees them, not even in ps.
+    more = ["@/dev/stdin"] if arguments else []
+    with tempfile.TemporaryDirectory(prefix="lockstep-format-") as temporary:
+        work = Path(temporary)
+        node, storage = work / "node.properties", work / "storage"
+        node.write_text(_NODE.format(directory=storage))
         answer = subprocess.run(
-            command, input="\n".join(arguments), capture_output=True, text=True, timeout=TOOL_TIMEOUT_S
+            tool(work, ["format", "-t", random_id(), "-c", str(node), *more]),
+            input="\n".join(arguments),
+            capture_output=True,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
         )
-    if answer.returncode != 0:
-        raise _refusal(version, levels, scram, answer)
+        if answer.returncode != 0:
+            raise _refusal(version, levels, scram, answer)
+        return _read(storage)
 
 
 def _refusal(
