@@ -95,6 +95,13 @@ class OsProcess:
         except psutil.NoSuchProcess:
             return False
 
+    def memory_mb(self) -> int | None:
+        """Resident memory; None when it does not run."""
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss) // 1_000_000 if self.alive() else None
+        except psutil.NoSuchProcess:
+            return None
+
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while alive or when the process was not our child."""
         return self._child.poll() if self._child is not None else None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 from harness.cluster.cluster import Cluster
-from harness.cluster.distribution import distribution
+from harness.cluster.distribution import Program, distribution
 from harness.cluster.docker import DockerCluster, prepare_image, require_engine
 from harness.cluster.process import ProcessCluster
-from harness.cluster.spec import ClusterSpec
+from harness.cluster.spec import ClusterSpec, Mode, NodeRole
 from harness.java import Java
 from harness.ledger import Ledger
 from harness.network.server_binary import toxiproxy_server
@@ -28,16 +28,36 @@ class Backend(StrEnum):
 OpenCluster = Callable[[Path, Ledger], Cluster]
 
 
-def prepare(spec: ClusterSpec, backend: Backend, java: Java, progress: Progress) -> OpenCluster:
+def prepare(
+    spec: ClusterSpec, backend: Backend, java: Java, progress: Progress, *, also: Collection[str] = ()
+) -> OpenCluster:
     """Fetch and build all that a cluster needs, so that what is missing is said before anything is started.
 
-    The result opens the cluster in a directory, with a ledger; it is not started yet, and is a context manager.
+    `also` are versions that nodes will be upgraded to. The result opens the cluster in a directory, with a ledger; it
+    is not started yet, and is a context manager.
     """
     if backend is Backend.DOCKER:
         require_engine()
-    kafka = distribution(spec.kafka, java, progress)
+    programs = _programs(spec)
+    versions = sorted({*spec.versions, *also})
+    local = Path(spec.kafka_dir) if spec.kafka_dir else None
+    kafkas = {
+        version: distribution(
+            version, java, progress, programs=programs, kafka_dir=local if version == spec.kafka else None
+        )
+        for version in versions
+    }
+    if Program.KRAFT in programs:
+        kafkas[spec.oldest].learn(spec.features)  # refuses levels that this version does not know
     toxiproxy = toxiproxy_server(progress)
     if backend is Backend.DOCKER:
-        image = prepare_image(spec.kafka, kafka, progress)
-        return partial(DockerCluster, spec, distribution=kafka, toxiproxy=toxiproxy, image=image)
-    return partial(ProcessCluster, spec, distribution=kafka, toxiproxy=toxiproxy)
+        images = {version: prepare_image(version, kafka, progress) for version, kafka in kafkas.items()}
+        return partial(DockerCluster, spec, distributions=kafkas, toxiproxy=toxiproxy, images=images)
+    return partial(ProcessCluster, spec, distributions=kafkas, toxiproxy=toxiproxy)
+
+
+def _programs(spec: ClusterSpec) -> tuple[Program, ...]:
+    if spec.mode is not Mode.ZK:
+        return (Program.KRAFT,)
+    migrates = any(node.role is NodeRole.CONTROLLER for node in spec.nodes)
+    return (Program.ZOOKEEPER, Program.ZK_BROKER, *((Program.KRAFT,) if migrates else ()))

@@ -1,57 +1,86 @@
-"""A running cluster: its nodes, its links, and what it says about itself. Backends say how nodes run."""
+"""A running cluster: its nodes, its links, and what can be done to it. Backends say how nodes run."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from harness.clients.wire.metadata import ClusterView, PartitionView, ask_metadata
-from harness.clients.wire.topics import create_topic
+import msgspec
+
+from harness.clients.access import Access
 from harness.closeable import Closeable
-from harness.cluster.config import NodeAddresses, properties, render
-from harness.cluster.distribution import Distribution, random_id
+from harness.cluster.brokers import Brokers
+from harness.cluster.config import NodeAddresses, Stage, first_stage, properties, render
+from harness.cluster.distribution import Distribution, Program, random_id
 from harness.cluster.node import Node, NodeState
-from harness.cluster.spec import ClusterSpec, Listener, NodeRole, NodeSpec
-from harness.errors import ClusterError
+from harness.cluster.spec import ClusterSpec, Listener, Mode, NodeRole, NodeSpec
+from harness.cluster.zookeeper import Znodes, znodes
+from harness.errors import ClusterError, UsageError
 from harness.ledger import Ledger
 from harness.network.links import Links
-from harness.network.topology import CLIENT_SIDES, Link
+from harness.network.topology import CLIENT_SIDES, Address, Link
 from harness.wait import WaitTimeout, wait_until
 
 READY_S = 90.0
 PROPERTIES, HOSTS, DATA = "server.properties", "hosts", "data"
 
+STOP_ORDER = (NodeRole.BROKER, NodeRole.COMBINED, NodeRole.CONTROLLER, NodeRole.ZOOKEEPER)
+"""Brokers first, since they say goodbye to the controllers; without ZooKeeper a broker takes its time to leave."""
 
-class Cluster(Closeable):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a node is: its addresses, what its peers' names mean to it, its directory as it sees it itself."""
+
+    addresses: NodeAddresses
+    names: Mapping[str, str]
+    inside: Path
+
+
+class Cluster(Brokers, Closeable):
     """One cluster, from start to close. Closing kills what is left; nothing of it survives its context."""
 
     backend: ClassVar[str]
     links: Links
 
     def __init__(
-        self, spec: ClusterSpec, directory: Path, ledger: Ledger, *, distribution: Distribution, toxiproxy: Path
+        self,
+        spec: ClusterSpec,
+        directory: Path,
+        ledger: Ledger,
+        *,
+        distributions: Mapping[str, Distribution],
+        toxiproxy: Path,
     ) -> None:
         self.spec = spec
+        """What it is now: an upgrade or a migration changes it."""
         self.directory = directory.absolute()
         self.ledger = ledger
-        self.distribution = distribution
+        self.distributions = distributions
         self.toxiproxy = toxiproxy
         self.cluster_id = random_id()
         self.nodes: dict[str, Node] = {}
+        self._stages = {node.name: first_stage(spec, node) for node in spec.nodes}
 
     def start(self) -> None:
-        """Provision and start every node, and return when all brokers are registered, unfenced and serving."""
+        """Provision all nodes and start those that serve, and return when all brokers are registered and unfenced."""
         self._provision()
+        for spec in self.spec.nodes:
+            self._configure(spec)
+            self.nodes[spec.name] = self._make(spec)
         for node in self.nodes.values():
-            node.start()
+            if not self._waits_for_migration(node.spec):
+                node.start()
         self.wait_ready()
 
     def wait_ready(self, timeout_s: float = READY_S) -> None:
         """Wait until every broker itself answers that it sees every broker registered and unfenced."""
-        everyone = frozenset(self.spec.broker_ids)
+        everyone = frozenset(self.broker_ids)
         seen: dict[int, frozenset[int]] = {}
 
         def ready() -> bool:
@@ -77,11 +106,11 @@ class Cluster(Closeable):
             views = self.ask_all()
             return broker_id in views and all(broker_id in view.brokers for view in views.values())
 
-        wait_until(serving, timeout_s=timeout_s, what=f"broker-{broker_id} to serve again", interval_s=0.25)
+        wait_until(serving, timeout_s=timeout_s, what=f"broker {broker_id} to serve again", interval_s=0.25)
 
     def stop(self) -> None:
-        """Shut every node down in order: brokers first, since they say goodbye to the controllers."""
-        for role in (NodeRole.BROKER, NodeRole.CONTROLLER):
+        """Shut every node down, those of one role at once."""
+        for role in STOP_ORDER:
             _for_each((node for node in self.nodes.values() if node.spec.role is role), _stop_gently)
 
     def close(self) -> None:
@@ -91,77 +120,77 @@ class Cluster(Closeable):
         finally:
             self._release()
 
+    def restart(self, name: str, *, kafka: str | None = None, stage: Stage | None = None) -> None:
+        """Shut a node down and start it again, if asked with another version or in another stage of a migration.
+
+        Returns when it serves again; one node at a time, this is a rolling restart.
+        """
+        node = self.nodes[name]
+        _stop_gently(node)
+        if kafka is not None:
+            if kafka not in self.distributions:
+                raise UsageError(f"Kafka {kafka} was not prepared for this cluster")
+            self.spec = msgspec.structs.replace(self.spec, node_kafka={**self.spec.node_kafka, name: kafka})
+        if stage is not None:
+            self._stages[name] = stage
+        node = self._renewed(node)
+        node.start()
+        if node.spec.is_broker:
+            self.wait_serving(node.spec.id)
+            self.wait_all_in_sync()
+
     def broker(self, broker_id: int) -> Node:
-        return self.nodes[f"{NodeRole.BROKER}-{broker_id}"]
+        return next(node for node in self.nodes.values() if node.spec.is_broker and node.spec.id == broker_id)
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return self.spec.broker_ids
+
+    def direct(self, broker_id: int) -> Address:
+        return self.broker(broker_id).direct
+
+    def expected(self, broker_id: int) -> bool:
+        return self.broker(broker_id).state() is NodeState.RUNNING
+
+    def stage(self, name: str) -> Stage:
+        """Where a node stands between ZooKeeper and KRaft."""
+        return self._stages[name]
 
     def bootstrap(self, listener: Listener = Listener.CLIENT) -> str:
         """Bootstrap servers for one client side, through its links."""
         links = (
-            Link(source=CLIENT_SIDES[listener], destination=f"{NodeRole.BROKER}-{id_}", listener=listener)
-            for id_ in self.spec.broker_ids
+            Link(source=CLIENT_SIDES[listener], destination=self.broker(id_).name, listener=listener)
+            for id_ in self.broker_ids
         )
         return ",".join(str(self.links.address(link)) for link in links)
 
-    def ask(self, broker_id: int, topics: tuple[str, ...] | None = ()) -> ClusterView:
-        """What one broker believes; raises `OSError` when it does not answer."""
-        return ask_metadata(self.broker(broker_id).direct, topics)
+    def access(self, listener: Listener = Listener.CLIENT) -> Access:
+        return Access(bootstrap=self.bootstrap(listener))
 
-    def ask_all(self, topics: tuple[str, ...] | None = ()) -> dict[int, ClusterView]:
-        """What every broker that answers believes."""
-        views = {}
-        for id_ in self.spec.broker_ids:
-            if self.broker(id_).state() is NodeState.RUNNING:
-                try:
-                    views[id_] = self.ask(id_, topics)
-                except OSError:
-                    continue
-        return views
+    def access_to(self, node: Node) -> Access:
+        """How the harness itself reaches one node, past all links."""
+        return Access(bootstrap=str(node.direct))
 
-    def leader(self, topic: str, partition: int) -> PartitionView:
-        """The newest view, by leader epoch, that any broker has of a partition with a leader."""
-
-        def newest() -> PartitionView | None:
-            views = (view.partition(topic, partition) for view in self.ask_all((topic,)).values())
-            led = [view for view in views if view is not None and view.leader >= 0]
-            return max(led, key=lambda view: view.leader_epoch, default=None)
-
-        view = wait_until(newest, timeout_s=30, what=f"{topic}-{partition} to have a leader", interval_s=0.1)
-        assert view is not None
-        return view
-
-    def create_topic(self, name: str, *, partitions: int, replication: int, config: dict[str, str]) -> None:
-        """Create a topic and wait until every broker sees all its partitions led and fully in sync."""
-        first = next(iter(self.ask_all().values()), None)
-        if first is None:
-            raise ClusterError(f"no broker answers, so topic {name} cannot be created")
-        address = self.broker(first.controller).direct
-        create_topic(address, name, partitions=partitions, replication=replication, config=config)
-        self.wait_in_sync(name, partitions)
-
-    def wait_in_sync(self, topic: str, partitions: int, timeout_s: float = 60.0) -> None:
-        """Wait until every broker answers that every partition has a leader and its full ISR."""
-        last: dict[int, ClusterView] = {}
-
-        def in_sync() -> bool:
-            last.clear()
-            last.update(self.ask_all((topic,)))
-            return len(last) == self.spec.brokers and all(
-                len(view.partitions) == partitions
-                and all(p.leader >= 0 and set(p.isr) == set(p.replicas) for p in view.partitions)
-                for view in last.values()
-            )
-
-        try:
-            wait_until(in_sync, timeout_s=timeout_s, what=f"{topic} to be fully in sync", interval_s=0.2)
-        except WaitTimeout:
-            seen = {id_: {p.partition: (p.leader, p.isr) for p in view.partitions} for id_, view in last.items()}
-            raise ClusterError(
-                f"{topic} was not fully in sync after {timeout_s:g} s; (leader, ISR) as each broker sees them: {seen}"
-            ) from None
+    @contextmanager
+    def znodes(self) -> Iterator[Znodes]:
+        """What ZooKeeper holds, asked from a server that runs."""
+        servers = [node for node in self.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER]
+        running = next((node for node in servers if node.state() is NodeState.RUNNING), None)
+        if running is None:
+            raise ClusterError("no ZooKeeper server of this cluster runs")
+        with znodes(running.direct) as session:
+            yield session
 
     @abstractmethod
     def _provision(self) -> None:
-        """Fill `nodes` and open `links`; start nothing."""
+        """Open the links and whatever nodes need before they can be configured."""
+
+    @abstractmethod
+    def _place(self, node: NodeSpec) -> Place: ...
+
+    @abstractmethod
+    def _make(self, node: NodeSpec) -> Node:
+        """A configured node, not started."""
 
     @abstractmethod
     def _release(self) -> None:
@@ -170,22 +199,62 @@ class Cluster(Closeable):
     def _directory_of(self, node: NodeSpec) -> Path:
         return self.directory / "nodes" / node.name
 
-    def _configure(self, node: NodeSpec, addresses: NodeAddresses, names: Mapping[str, str], inside: Path) -> None:
-        """Write what a node starts from: formatted storage, properties, and what its peers' names mean to it.
+    def _program(self, node: NodeSpec) -> Program:
+        if node.role is NodeRole.ZOOKEEPER:
+            return Program.ZOOKEEPER
+        return Program.KRAFT if node.is_voter or self._stages[node.name] is Stage.KRAFT else Program.ZK_BROKER
 
-        `inside` is the node's directory as the node itself sees it.
-        """
+    def _configure(self, node: NodeSpec) -> None:
+        """Write what a node starts from: formatted storage, properties, and what its peers' names mean to it."""
         directory = self._directory_of(node)
         data = directory / DATA
-        data.mkdir(parents=True, exist_ok=True)
-        self.distribution.format(data, cluster_id=self.cluster_id, node_id=node.id)
-        (directory / PROPERTIES).write_text(render(properties(self.spec, node, addresses, str(inside / DATA))))
-        hosts = {"localhost": "127.0.0.1", **names}
+        place = self._place(node)
+        if not any(data.glob("*")):
+            data.mkdir(parents=True, exist_ok=True)
+            self._format(node, data)
+        values = properties(self.spec, node, place.addresses, str(place.inside / DATA), stage=self._stages[node.name])
+        (directory / PROPERTIES).write_text(render(values))
+        hosts = {"localhost": "127.0.0.1", **place.names}
         (directory / HOSTS).write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
+
+    def _format(self, node: NodeSpec, data: Path) -> None:
+        """What a node's storage must hold before its first start; a ZooKeeper-mode broker makes its own."""
+        if node.role is NodeRole.ZOOKEEPER:
+            (data / "myid").write_text(f"{node.id}\n")
+        elif not self._waits_for_migration(node) and self._stages[node.name] is Stage.KRAFT:
+            self.format(node.name)
+
+    def format(self, name: str, cluster_id: str | None = None) -> None:
+        """Format a node's storage for KRaft; `cluster_id` is that of the cluster it is to join."""
+        node = self.spec.node(name)
+        layout = self.distributions[self.spec.oldest].learn(self.spec.features)
+        layout.write(self._directory_of(node) / DATA, cluster_id=cluster_id or self.cluster_id, node_id=node.id)
+
+    def _renewed(self, old: Node) -> Node:
+        """A stopped node again, from what the spec and its stage say now."""
+        spec = self.spec.node(old.name)
+        self._configure(spec)
+        node = self.nodes[old.name] = self._make(spec)
+        node.incarnation = old.incarnation
+        return node
+
+    def _may_start(self, node: NodeSpec) -> None:
+        """Wait until ZooKeeper has forgotten a broker's last session: until then it refuses the next one's id."""
+        if not node.is_broker or self._stages[node.name] is Stage.KRAFT or not self.nodes[node.name].incarnation:
+            return
+        with self.znodes() as session:
+            wait_until(
+                lambda: session.get(f"/brokers/ids/{node.id}") is None,
+                timeout_s=READY_S,
+                what=f"the last session of {node.name} to end",
+            )
+
+    def _waits_for_migration(self, node: NodeSpec) -> bool:
+        return self.spec.mode is Mode.ZK and node.role is NodeRole.CONTROLLER
 
     def _require_running(self) -> None:
         for node in self.nodes.values():
-            if node.state() is NodeState.STOPPED:
+            if node.incarnation and node.state() is NodeState.STOPPED:
                 raise _exited(node)
 
 

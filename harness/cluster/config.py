@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from harness.cluster.spec import ClusterSpec, Listener, NodeRole, NodeSpec
+from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, Mode, NodeRole, NodeSpec
 from harness.network.topology import Address
 
 # Small and fast, and time-outs short enough to see an election in two seconds; kafka-semantics.md §5 has the reasons.
@@ -52,6 +53,22 @@ KRAFT = {
     "unclean.leader.election.interval.ms": "1000",
 }
 
+ZK_BROKER = {
+    "zookeeper.session.timeout.ms": "2000",
+    "zookeeper.connection.timeout.ms": "30000",
+    "controlled.shutdown.retry.backoff.ms": "200",
+    "controlled.shutdown.max.retries": "3",
+}
+
+ZOOKEEPER = {
+    "tickTime": "500",  # a session lasts at least two ticks
+    "initLimit": "20",
+    "syncLimit": "8",
+    "maxClientCnxns": "0",
+    "admin.enableServer": "false",
+    "4lw.commands.whitelist": "*",
+}
+
 REPLICATED = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
@@ -59,61 +76,119 @@ REPLICATED = (
 )
 
 
+class Stage(StrEnum):
+    """Where a node stands between ZooKeeper and KRaft. All but those of a cluster that migrates stay where they are."""
+
+    ZK = "zk"
+    HYBRID = "hybrid"  # KIP-866: ZooKeeper-mode brokers led by a KRaft controller, which writes to both
+    KRAFT = "kraft"
+
+
+def first_stage(spec: ClusterSpec, node: NodeSpec) -> Stage:
+    """The stage in which a node of this cluster is started first."""
+    if spec.mode is not Mode.ZK:
+        return Stage.KRAFT
+    return Stage.HYBRID if node.role is NodeRole.CONTROLLER else Stage.ZK
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAddresses:
-    """What a node's properties say about the network."""
+    """What a node's properties say about the network: nodes know each other by name, and a name means a link."""
 
     bind: Mapping[Listener, Address]
-    advertised: Mapping[Listener, Address]
-    voters: Mapping[int, Address]
+    clients: Mapping[Listener, Address]
+    """Where clients find this node: the address of their link to it."""
+    ports: Mapping[Listener, int]
+
+    def peer(self, node: NodeSpec, listener: Listener) -> Address:
+        return Address(host=node.name, port=self.ports[listener])
 
 
-def node_addresses(
-    spec: ClusterSpec,
-    node: NodeSpec,
-    *,
-    bind: Mapping[Listener, Address],
-    clients: Mapping[Listener, Address],
-    voter_port: int,
-) -> NodeAddresses:
-    """Clients are told the address of their link, nodes the name of their peer, which means its link to them."""
-    return NodeAddresses(
-        bind=bind,
-        advertised={
-            listener: clients.get(listener, Address(host=node.name, port=address.port))
-            for listener, address in bind.items()
-        },
-        voters={
-            peer.id: Address(host=peer.name, port=voter_port)
-            for peer in spec.nodes
-            if Listener.CONTROLLER in peer.listeners
-        },
-    )
-
-
-def properties(spec: ClusterSpec, node: NodeSpec, addresses: NodeAddresses, log_dir: str) -> dict[str, str]:
-    """The `server.properties` of one node."""
-    rendered = COMMON | KRAFT
-    rendered |= {name: str(min(3, spec.brokers)) for name in REPLICATED}
+def properties(
+    spec: ClusterSpec, node: NodeSpec, addresses: NodeAddresses, data: str, *, stage: Stage
+) -> dict[str, str]:
+    """What one node is started with: `server.properties`, or ZooKeeper's own configuration."""
+    if node.role is NodeRole.ZOOKEEPER:
+        return _zookeeper(spec, addresses, data) | spec.node_overrides.get(node.name, {})
+    rendered = COMMON | {name: str(min(3, spec.brokers)) for name in REPLICATED}
     rendered["transaction.state.log.min.isr"] = str(min(2, spec.brokers))
-    rendered |= {
-        "process.roles": node.role.value,
-        "node.id": str(node.id),
-        "controller.quorum.voters": ",".join(f"{id_}@{address}" for id_, address in addresses.voters.items()),
-        "controller.listener.names": Listener.CONTROLLER.value,
-        "listeners": _listeners(addresses.bind),
-        "listener.security.protocol.map": ",".join(f"{listener}:PLAINTEXT" for listener in Listener),
-        "log.dirs": log_dir,
-    }
-    if node.role is NodeRole.BROKER:
-        rendered["advertised.listeners"] = _listeners(addresses.advertised)
-        rendered["inter.broker.listener.name"] = Listener.REPL.value
-    return rendered | spec.overrides
+    rendered["listener.security.protocol.map"] = ",".join(f"{listener}:PLAINTEXT" for listener in KAFKA_LISTENERS)
+    rendered["log.dirs"] = data
+    if node.is_broker:
+        rendered |= _broker(node, addresses, stage)
+    if stage is not Stage.ZK:
+        rendered |= _quorum(spec, addresses)
+    if stage is Stage.KRAFT or node.is_voter:
+        rendered |= _kraft(node, addresses)
+    if stage is not Stage.KRAFT:
+        rendered |= _zk(spec, addresses, hybrid=stage is Stage.HYBRID)
+    if stage is not Stage.KRAFT and node.is_broker:
+        rendered |= ZK_BROKER | {"broker.id": str(node.id), "control.plane.listener.name": Listener.CONTROL.value}
+    return rendered | spec.overrides | spec.node_overrides.get(node.name, {})
+
+
+KAFKA_LISTENERS = (*CLIENT_LISTENERS, Listener.REPL, Listener.CONTROLLER, Listener.CONTROL)
 
 
 def render(values: Mapping[str, str]) -> str:
     """Properties as the text of a file."""
     return "".join(f"{name}={value}\n" for name, value in sorted(values.items()))
+
+
+def _broker(node: NodeSpec, addresses: NodeAddresses, stage: Stage) -> dict[str, str]:
+    served = {listener: address for listener, address in addresses.bind.items() if _serves(listener, stage)}
+    advertised: dict[Listener, Address] = {
+        listener: addresses.clients.get(listener, addresses.peer(node, listener))
+        for listener in served
+        if listener is not Listener.CONTROLLER
+    }
+    return {
+        "listeners": _listeners(served),
+        "advertised.listeners": _listeners(advertised),
+        "inter.broker.listener.name": Listener.REPL.value,
+        **({"broker.rack": node.rack} if node.rack else {}),
+    }
+
+
+def _serves(listener: Listener, stage: Stage) -> bool:
+    return listener is not Listener.CONTROL or stage is not Stage.KRAFT
+
+
+def _quorum(spec: ClusterSpec, addresses: NodeAddresses) -> dict[str, str]:
+    voters = [node for node in spec.nodes if node.is_voter]
+    return KRAFT | {
+        "controller.quorum.voters": ",".join(
+            f"{node.id}@{addresses.peer(node, Listener.CONTROLLER)}" for node in voters
+        ),
+        "controller.listener.names": Listener.CONTROLLER.value,
+    }
+
+
+def _kraft(node: NodeSpec, addresses: NodeAddresses) -> dict[str, str]:
+    roles = {NodeRole.COMBINED: "broker,controller"}.get(node.role, node.role.value)
+    own = {} if node.is_broker else {"listeners": _listeners(addresses.bind)}
+    return {"process.roles": roles, "node.id": str(node.id), **own}
+
+
+def _zk(spec: ClusterSpec, addresses: NodeAddresses, *, hybrid: bool) -> dict[str, str]:
+    servers = [node for node in spec.nodes if node.role is NodeRole.ZOOKEEPER]
+    connect = ",".join(str(addresses.peer(node, Listener.ZOOKEEPER)) for node in servers)
+    migration = {"zookeeper.metadata.migration.enable": "true", "inter.broker.listener.name": Listener.REPL.value}
+    return {"zookeeper.connect": connect, **(migration if hybrid else {})}
+
+
+def _zookeeper(spec: ClusterSpec, addresses: NodeAddresses, data: str) -> dict[str, str]:
+    client = addresses.bind[Listener.ZOOKEEPER]
+    rendered = ZOOKEEPER | {
+        "dataDir": data,
+        "clientPort": str(client.port),
+        "clientPortAddress": client.host,
+    }
+    servers = [node for node in spec.nodes if node.role is NodeRole.ZOOKEEPER]
+    if len(servers) > 1:
+        quorum, election = addresses.ports[Listener.ZK_QUORUM], addresses.ports[Listener.ZK_ELECTION]
+        rendered |= {f"server.{node.id}": f"{node.name}:{quorum}:{election}" for node in servers}
+    return rendered
 
 
 def _listeners(addresses: Mapping[Listener, Address]) -> str:

@@ -41,6 +41,10 @@ class Node(Protocol):
 
     def state(self) -> NodeState: ...
 
+    def memory_mb(self) -> int | None:
+        """Resident memory of its process; None when it does not run."""
+        ...
+
     def start(self) -> None: ...
 
     def stop(self) -> None:

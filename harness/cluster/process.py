@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from harness.cluster.cluster import HOSTS, PROPERTIES, Cluster
-from harness.cluster.config import NodeAddresses, node_addresses
+from harness.cluster.cluster import HOSTS, PROPERTIES, Cluster, Place
+from harness.cluster.config import NodeAddresses
 from harness.cluster.node import NodeState
-from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeSpec
+from harness.cluster.spec import Listener, NodeSpec
 from harness.errors import ClusterError
 from harness.ledger import Ledger
 from harness.network.links import Links, Route
@@ -26,13 +28,23 @@ PROXY_LOG = "toxiproxy.log"
 class ProcessNode:
     """One JVM."""
 
-    def __init__(self, *, spec: NodeSpec, directory: Path, direct: Address, argv: list[str], ledger: Ledger) -> None:
+    def __init__(
+        self,
+        *,
+        spec: NodeSpec,
+        directory: Path,
+        direct: Address,
+        argv: list[str],
+        ledger: Ledger,
+        may_start: Callable[[], None],
+    ) -> None:
         self.spec = spec
         self.directory = directory
         self.direct = direct
         self.incarnation = 0
         self._argv = argv
         self._ledger = ledger
+        self._may_start = may_start
         self._process: OsProcess | None = None
 
     @property
@@ -43,12 +55,16 @@ class ProcessNode:
     def identity(self) -> str:
         return self._process.identity if self._process else "never started"
 
+    def memory_mb(self) -> int | None:
+        return self._process.memory_mb() if self._process else None
+
     def state(self) -> NodeState:
         if self._process is None or not self._process.alive():
             return NodeState.STOPPED
         return NodeState.PAUSED if self._process.paused() else NodeState.RUNNING
 
     def start(self) -> None:
+        self._may_start()
         self.incarnation += 1
         log = self.directory / "stdout.log"
         self._process = OsProcess.launch(self._ledger, name=self.name, argv=self._argv, log=log)
@@ -76,21 +92,20 @@ class ProcessCluster(Cluster):
     backend = "process"
 
     _proxies: OsProcess | None = None
+    _subnet: Subnet
 
     def _provision(self) -> None:
-        subnet, server = self._claim_subnet()
+        self._subnet, server = self._claim_subnet()
         self.links = Links(
             Route(
                 link=link,
                 server=server,
-                listen=subnet.egress(link),
-                upstream=subnet.bind(_named(self.spec, link.destination), link.listener),
+                listen=self._subnet.egress(link),
+                upstream=self._subnet.bind(self.spec.node(link.destination), link.listener),
             )
             for link in links_of(self.spec)
         )
         self.links.open()
-        for node in self.spec.nodes:
-            self.nodes[node.name] = self._node(node, subnet)
 
     def _claim_subnet(self) -> tuple[Subnet, ProxyServer]:
         """Another user may take the same subnet at that moment: the kernel gives it to one, the other looks again."""
@@ -104,7 +119,7 @@ class ProcessCluster(Cluster):
     def _start_proxies(self, subnet: Subnet) -> ProxyServer | None:
         """The server, once it answers; None if it has exited instead."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        argv = [str(self.toxiproxy), "-host", subnet.api.host, "-port", str(subnet.api.port), "-proxy-metrics"]
+        argv = [str(self.toxiproxy), "-host", subnet.api.host, "-port", str(subnet.api.port)]
         log = self.directory / PROXY_LOG
         process = OsProcess.launch(self.ledger, name="toxiproxy", argv=argv, log=log, env={"LOG_LEVEL": "warn"})
         self._proxies = process
@@ -114,33 +129,37 @@ class ProcessCluster(Cluster):
         )
         return server if process.alive() else None
 
-    def _node(self, node: NodeSpec, subnet: Subnet) -> ProcessNode:
-        directory = self._directory_of(node)
+    def _place(self, node: NodeSpec) -> Place:
+        subnet = self._subnet
+        addresses = NodeAddresses(
+            bind={listener: subnet.bind(node, listener) for listener in node.listeners},
+            clients={
+                listener: subnet.egress(Link(source=side, destination=node.name, listener=listener))
+                for listener, side in CLIENT_SIDES.items()
+            },
+            ports={listener: subnet.port(listener) for listener in Listener},
+        )
         names = {socket.gethostname(): "127.0.0.1"} | subnet.hosts(node)
-        self._configure(node, _addresses(self.spec, node, subnet), names, inside=directory)
-        argv = self.distribution.command(
+        return Place(addresses=addresses, names=names, inside=self._directory_of(node))
+
+    def _make(self, node: NodeSpec) -> ProcessNode:
+        directory = self._directory_of(node)
+        argv = self.distributions[node.kafka].command(
+            self._program(node),
             str(directory / PROPERTIES),
             system_properties={"jdk.net.hosts.file": str(directory / HOSTS)},
             log_directory=directory,
         )
-        direct = subnet.bind(node, node.direct_listener)
-        return ProcessNode(spec=node, directory=directory, direct=direct, argv=argv, ledger=self.ledger)
+        return ProcessNode(
+            spec=node,
+            directory=directory,
+            direct=self._subnet.bind(node, node.direct_listener),
+            argv=argv,
+            ledger=self.ledger,
+            may_start=partial(self._may_start, node),
+        )
 
     def _release(self) -> None:
         if self._proxies is not None:
             self._proxies.kill()
             self._proxies = None
-
-
-def _addresses(spec: ClusterSpec, node: NodeSpec, subnet: Subnet) -> NodeAddresses:
-    clients = {
-        listener: subnet.egress(Link(source=CLIENT_SIDES[listener], destination=node.name, listener=listener))
-        for listener in node.listeners
-        if listener in CLIENT_LISTENERS
-    }
-    bind = {listener: subnet.bind(node, listener) for listener in node.listeners}
-    return node_addresses(spec, node, bind=bind, clients=clients, voter_port=subnet.port(Listener.CONTROLLER))
-
-
-def _named(spec: ClusterSpec, name: str) -> NodeSpec:
-    return next(node for node in spec.nodes if node.name == name)

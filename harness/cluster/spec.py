@@ -164,6 +164,11 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Every Kafka version that some node runs."""
         return tuple(sorted({node.kafka for node in self.nodes}))
 
+    @property
+    def oldest(self) -> str:
+        """The version that all nodes understand: it says what storage is formatted with."""
+        return min(self.versions, key=release)
+
     def node(self, name: str) -> NodeSpec:
         return next(node for node in self.nodes if node.name == name)
 

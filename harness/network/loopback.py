@@ -35,7 +35,7 @@ class Subnet:
     def __init__(self, number: int, port_base: int, spec: ClusterSpec) -> None:
         self.number = number
         self.port_base = port_base
-        self._octet = {node.name: node.id for node in spec.nodes} | _CLIENT_OCTETS
+        self._octet = {node.name: node.octet for node in spec.nodes} | _CLIENT_OCTETS
         self._spec = spec
 
     @property
@@ -55,7 +55,7 @@ class Subnet:
 
     def hosts(self, node: NodeSpec) -> dict[str, str]:
         """What each name of the cluster means to this node: itself directly, everyone else through its own links."""
-        return {peer.name: f"127.{self.number}.{node.id}.{peer.id}" for peer in self._spec.nodes}
+        return {peer.name: f"127.{self.number}.{node.octet}.{peer.octet}" for peer in self._spec.nodes}
 
     def _address(self, source: str, destination: str, listener: Listener) -> Address:
         host = f"127.{self.number}.{self._octet[source]}.{self._octet[destination]}"

@@ -6,16 +6,17 @@ import dataclasses
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from docker.models.containers import Container
 from docker.models.networks import Network
 
-from harness.cluster.cluster import DATA, HOSTS, PROPERTIES, Cluster
-from harness.cluster.config import NodeAddresses, node_addresses
+from harness.cluster.cluster import DATA, HOSTS, PROPERTIES, Cluster, Place
+from harness.cluster.config import NodeAddresses
 from harness.cluster.distribution import Distribution
-from harness.cluster.distribution.command import LOGGING, java_command
+from harness.cluster.distribution.command import java_command
 from harness.cluster.docker.engine import connect
 from harness.cluster.docker.image import LIBS
 from harness.cluster.docker.node import DockerNode
@@ -31,7 +32,7 @@ from harness.cluster.docker.sidecar import (
     publications,
     start_sidecar,
 )
-from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, NodeSpec
+from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, NodeSpec
 from harness.ledger import Ledger
 from harness.network.links import Links, Route
 from harness.network.topology import Address, Link, links_of
@@ -51,12 +52,13 @@ class DockerCluster(Cluster):
         directory: Path,
         ledger: Ledger,
         *,
-        distribution: Distribution,
+        distributions: Mapping[str, Distribution],
         toxiproxy: Path,
-        image: str,
+        images: Mapping[str, str],
     ) -> None:
-        super().__init__(spec, directory, ledger, distribution=distribution, toxiproxy=toxiproxy)
-        self._image = image
+        super().__init__(spec, directory, ledger, distributions=distributions, toxiproxy=toxiproxy)
+        self._images = images
+        self._sidecars: dict[str, Sidecar] = {}
         self._resources: Resources | None = None
 
     def _provision(self) -> None:
@@ -66,11 +68,10 @@ class DockerCluster(Cluster):
             (self._directory_of(node) / DATA).mkdir(parents=True)
         with ThreadPoolExecutor(len(self.spec.nodes)) as pool:
             starting = [pool.submit(self._sidecar, node, resources, network) for node in self.spec.nodes]
-            sidecars = {node.name: future.result() for node, future in zip(self.spec.nodes, starting, strict=True)}
-        self.links = Links(_route(link, sidecars) for link in links_of(self.spec))
+            for node, future in zip(self.spec.nodes, starting, strict=True):
+                self._sidecars[node.name] = future.result()
+        self.links = Links(_route(link, self._sidecars) for link in links_of(self.spec))
         self.links.open()
-        for node in self.spec.nodes:
-            self.nodes[node.name] = self._node(node, resources, sidecars)
 
     def _release(self) -> None:
         if self._resources is not None:
@@ -83,6 +84,7 @@ class DockerCluster(Cluster):
         container = self._container(
             resources,
             f"{node.name}-links",
+            self._images[node.kafka],
             COMMAND,
             output=LOG,
             mounts={str(directory): (str(INSIDE), "rw"), str(self.toxiproxy.absolute()): (BINARY, "ro")},
@@ -93,37 +95,62 @@ class DockerCluster(Cluster):
         )
         return start_sidecar(node, container, network, directory / LOG)
 
-    def _node(self, node: NodeSpec, resources: Resources, sidecars: Mapping[str, Sidecar]) -> DockerNode:
-        directory = self._directory_of(node)
-        sidecar = sidecars[node.name]
+    def _place(self, node: NodeSpec) -> Place:
+        sidecar = self._sidecars[node.name]
+        addresses = NodeAddresses(
+            bind={listener: sidecar.bind(listener) for listener in node.listeners},
+            clients={
+                listener: sidecar.published[port]
+                for listener, port in CLIENT_LINK_PORTS.items()
+                if listener in node.listeners
+            },
+            ports=LISTENER_PORTS,
+        )
         names = {peer.name: sidecar.meaning_of(peer) for peer in self.spec.nodes}
-        self._configure(node, _addresses(self.spec, sidecar), names, inside=INSIDE)
-        shutil.copyfile(LOGGING, directory / LOGGING.name)
+        return Place(addresses=addresses, names=names, inside=INSIDE)
+
+    def _make(self, node: NodeSpec) -> DockerNode:
+        assert self._resources is not None
+        if (before := self.nodes.get(node.name)) is not None:
+            assert isinstance(before, DockerNode)
+            self._resources.remove(before.container)
+        directory = self._directory_of(node)
+        sidecar = self._sidecars[node.name]
+        kafka = self.distributions[node.kafka]
+        shutil.copyfile(kafka.logging.file, directory / kafka.logging.file.name)
         command = java_command(
-            dataclasses.replace(self.distribution.java, executable=Path("java")),  # the image's own
+            dataclasses.replace(kafka.java, executable=Path("java")),  # the image's own
             f"{LIBS}/*",
             str(INSIDE / PROPERTIES),
-            main="kafka.Kafka",
+            main=self._program(node).main,
             log_directory=INSIDE,
             system_properties={
                 "jdk.net.hosts.file": str(INSIDE / HOSTS),
-                "log4j2.configurationFile": str(INSIDE / LOGGING.name),
+                **kafka.logging.properties(INSIDE / kafka.logging.file.name),
             },
         )
         container = self._container(
-            resources,
+            self._resources,
             node.name,
+            self._images[node.kafka],
             command,
             output="stdout.log",
             mounts={str(directory): (str(INSIDE), "rw")},
             network_mode=f"container:{sidecar.container.id}",
         )
-        return DockerNode(spec=node, directory=directory, direct=sidecar.direct, container=container)
+        return DockerNode(
+            spec=node,
+            directory=directory,
+            direct=sidecar.direct,
+            container=container,
+            may_start=partial(self._may_start, node),
+        )
 
     def _container(
         self,
         resources: Resources,
         name: str,
+        image: str,
         command: list[str],
         *,
         output: str,
@@ -134,7 +161,7 @@ class DockerCluster(Cluster):
         redirect = f'exec "$0" "$@" >>{INSIDE / output} 2>&1'
         return resources.container(
             name,
-            self._image,
+            image,
             command,
             entrypoint=["/bin/sh", "-c", redirect],
             user=resources.user,
@@ -158,15 +185,3 @@ def _route(link: Link, sidecars: Mapping[str, Sidecar]) -> Route:
     source = sidecars[link.source]
     listen = Address(host=source.meaning_of(destination.node), port=upstream.port)
     return Route(link=link, server=source.server, listen=listen, upstream=upstream)
-
-
-def _addresses(spec: ClusterSpec, sidecar: Sidecar) -> NodeAddresses:
-    node = sidecar.node
-    clients = {
-        listener: sidecar.published[CLIENT_LINK_PORTS[listener]]
-        for listener in node.listeners
-        if listener in CLIENT_LISTENERS
-    }
-    bind = {listener: sidecar.bind(listener) for listener in node.listeners}
-    voter_port = LISTENER_PORTS[Listener.CONTROLLER]
-    return node_addresses(spec, node, bind=bind, clients=clients, voter_port=voter_port)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
@@ -21,12 +23,21 @@ KILL_S = 10.0
 class DockerNode:
     """One container, started again and again: it keeps its address, its links and its files."""
 
-    def __init__(self, *, spec: NodeSpec, directory: Path, direct: Address, container: Container) -> None:
+    def __init__(
+        self,
+        *,
+        spec: NodeSpec,
+        directory: Path,
+        direct: Address,
+        container: Container,
+        may_start: Callable[[], None],
+    ) -> None:
         self.spec = spec
         self.directory = directory
         self.direct = direct
         self.incarnation = 0
         self._container = container
+        self._may_start = may_start
 
     @property
     def name(self) -> str:
@@ -39,7 +50,17 @@ class DockerNode:
     def state(self) -> NodeState:
         return state_of(self._container)
 
+    def memory_mb(self) -> int | None:
+        """The engine's own figure, page cache left out as `docker stats` does."""
+        if self.state() is NodeState.STOPPED:
+            return None
+        with engine_errors(f"asking how much memory {self.name} uses"):
+            answer: Any = self._container.stats(stream=False)
+        memory = answer["memory_stats"]
+        return int(memory["usage"] - memory["stats"].get("inactive_file", 0)) // 1_000_000
+
     def start(self) -> None:
+        self._may_start()
         self.incarnation += 1
         with engine_errors(f"starting {self.name}"):
             self._container.start()
@@ -58,6 +79,10 @@ class DockerNode:
     def resume(self) -> None:
         with engine_errors(f"resuming {self.name}"):
             self._container.unpause()
+
+    @property
+    def container(self) -> Container:
+        return self._container
 
     def _end(self, signal: str, timeout_s: float) -> None:
         with engine_errors(f"sending {signal} to {self.name}"):

@@ -74,6 +74,12 @@ class Resources:
 
         return self._make(CONTAINER, name, create)
 
+    def remove(self, container: Container) -> None:
+        """Remove one container, to make another of the same name."""
+        for entry in self._entries:
+            if entry.open and entry.fields.get("id") == container.id:
+                _heal_container(self.client, entry)
+
     def remove_all(self) -> None:
         """Remove everything made here: containers all at once, then networks; safe twice."""
         containers = [entry for entry in self._entries if entry.kind == CONTAINER and entry.open]

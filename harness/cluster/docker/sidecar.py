@@ -35,7 +35,7 @@ API_PORT = 8474
 LISTENER_PORTS = {listener: 9092 + step for step, listener in enumerate(Listener)}
 CLIENT_LINK_PORTS = {listener: 19092 + step for step, listener in enumerate(CLIENT_LISTENERS)}
 
-COMMAND = [BINARY, "-host", ANYWHERE, "-port", str(API_PORT), "-proxy-metrics"]
+COMMAND = [BINARY, "-host", ANYWHERE, "-port", str(API_PORT)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Sidecar:
 
     def meaning_of(self, peer: NodeSpec) -> str:
         """What a peer's name means in this namespace."""
-        return self.host if peer == self.node else f"127.0.1.{peer.id}"
+        return self.host if peer == self.node else f"127.0.1.{peer.octet}"
 
 
 def publications(node: NodeSpec) -> dict[str, Any]:

@@ -1,0 +1,99 @@
+"""The brokers of a cluster, as anyone who can reach them can ask them: each by itself, past all links."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from harness.clients.access import Access
+from harness.clients.wire.metadata import ClusterView, PartitionView, ask_metadata
+from harness.clients.wire.topics import create_topic
+from harness.cluster.spec import Listener
+from harness.errors import ClusterError
+from harness.network.topology import Address
+from harness.wait import WaitTimeout, wait_until
+
+
+class Brokers(ABC):
+    """What brokers answer. There is no view of the cluster as a whole: every answer is one broker's."""
+
+    @property
+    @abstractmethod
+    def broker_ids(self) -> tuple[int, ...]: ...
+
+    @abstractmethod
+    def direct(self, broker_id: int) -> Address:
+        """Where the harness asks this broker."""
+
+    @abstractmethod
+    def access(self, listener: Listener = Listener.CLIENT) -> Access:
+        """How clients of one side reach the brokers; the harness itself shows the same credentials."""
+
+    @abstractmethod
+    def expected(self, broker_id: int) -> bool:
+        """Whether there is any use in asking it: it is not known to be stopped or paused."""
+
+    def ask(self, broker_id: int, topics: tuple[str, ...] | None = ()) -> ClusterView:
+        """What one broker believes; raises `OSError` when it does not answer."""
+        return ask_metadata(self.direct(broker_id), topics, access=self.access())
+
+    def ask_all(self, topics: tuple[str, ...] | None = ()) -> dict[int, ClusterView]:
+        """What every broker that answers believes."""
+        views = {}
+        for id_ in self.broker_ids:
+            if self.expected(id_):
+                try:
+                    views[id_] = self.ask(id_, topics)
+                except OSError:
+                    continue
+        return views
+
+    def leader(self, topic: str, partition: int) -> PartitionView:
+        """The newest view, by leader epoch, that any broker has of a partition with a leader."""
+
+        def newest() -> PartitionView | None:
+            views = (view.partition(topic, partition) for view in self.ask_all((topic,)).values())
+            led = [view for view in views if view is not None and view.leader >= 0]
+            return max(led, key=lambda view: view.leader_epoch, default=None)
+
+        view = wait_until(newest, timeout_s=30, what=f"{topic}-{partition} to have a leader", interval_s=0.1)
+        assert view is not None
+        return view
+
+    def create_topic(self, name: str, *, partitions: int, replication: int, config: dict[str, str]) -> None:
+        """Create a topic and wait until every broker sees all its partitions led and fully in sync."""
+        first = next(iter(self.ask_all().values()), None)
+        if first is None:
+            raise ClusterError(f"no broker answers, so topic {name} cannot be created")
+        address = self.direct(first.controller)
+        create_topic(address, name, partitions=partitions, replication=replication, config=config, access=self.access())
+        self.wait_in_sync(name, partitions)
+
+    def wait_in_sync(self, topic: str, partitions: int, timeout_s: float = 60.0) -> None:
+        """Wait until every broker answers that every partition has a leader and its full ISR."""
+        last: dict[int, ClusterView] = {}
+
+        def in_sync() -> bool:
+            last.clear()
+            last.update(self.ask_all((topic,)))
+            return len(last) == len(self.broker_ids) and all(
+                len(view.partitions) == partitions and all(p.in_sync for p in view.partitions) for view in last.values()
+            )
+
+        try:
+            wait_until(in_sync, timeout_s=timeout_s, what=f"{topic} to be fully in sync", interval_s=0.2)
+        except WaitTimeout:
+            seen = {id_: {p.partition: (p.leader, p.isr) for p in view.partitions} for id_, view in last.items()}
+            raise ClusterError(
+                f"{topic} was not fully in sync after {timeout_s:g} s; (leader, ISR) as each broker sees them: {seen}"
+            ) from None
+
+    def wait_all_in_sync(self, timeout_s: float = 60.0) -> None:
+        """Wait until every broker answers that every partition of every topic has a leader and its full ISR."""
+
+        def in_sync() -> bool:
+            views = self.ask_all(None)
+            return views.keys() == set(self.broker_ids) and all(
+                p.in_sync for view in views.values() for p in view.partitions
+            )
+
+        wait_until(in_sync, timeout_s=timeout_s, what="every partition to be fully in sync", interval_s=0.25)
