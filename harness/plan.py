@@ -7,17 +7,20 @@ Targets are roles ("the leader of orders-0"), resolved when the step happens; th
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
 from harness.errors import UsageError
+from reference_model.guarantees import ACKS_ALL, NAMED, Required
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
+READABLE_VERSIONS = (1, PLAN_VERSION)
+"""Version 1 has no cluster properties and no expectations."""
 PLAN = "plan.json"
-ACKS_ALL = -1
 
 
 class LeaderOf(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="leader"):
@@ -66,6 +69,8 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="h
 
     step: int
     seconds: float
+    exactly: bool = False
+    """Whether it keeps its length when the plan is stretched: a cut that must stay shorter than a time-out does."""
 
     def __str__(self) -> str:
         return f"hold for {self.seconds:g} s"
@@ -95,6 +100,16 @@ class Heal(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="h
 Step = Hold | Inject | Heal
 
 
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guarantee is to come out as; if it does not, the scenario did not show what it is for."""
+
+    guarantee: str
+    status: Required
+
+    def __str__(self) -> str:
+        return f"{self.guarantee} {self.status}"
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a run will do, in order."""
 
@@ -103,8 +118,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicPlan, ...]
     workloads: tuple[Write | Read, ...]
     steps: tuple[Step, ...]
+    cluster: dict[str, str] = {}
+    """Broker properties that the scenario needs; a user's own overrides win."""
+    expectations: tuple[Expectation, ...] = ()
     hold_s: float | None = None
-    """What all holds were stretched to together, if they were."""
+    """What all holds that may be stretched were stretched to together, if they were."""
     version: int = PLAN_VERSION
 
     def in_words(self) -> list[str]:
@@ -126,6 +144,12 @@ class PlanBuilder:
         self._topics: list[TopicPlan] = []
         self._workloads: list[Write | Read] = []
         self._steps: list[Step] = []
+        self._cluster: dict[str, str] = {}
+        self._expectations: list[Expectation] = []
+
+    def cluster(self, properties: Mapping[str, str]) -> None:
+        """Broker properties without which the scenario would not show what it is for."""
+        self._cluster |= properties
 
     def topic(
         self, name: str, *, partitions: int, replication: int, min_isr: int, config: dict[str, str] | None = None
@@ -175,12 +199,19 @@ class PlanBuilder:
         """A number from the seed, so that no two seeds break things at the same moment."""
         return round(self._random.uniform(low, high), 3)
 
-    def hold(self, *, seconds: float) -> None:
-        self._steps.append(Hold(step=self._next(), seconds=seconds))
+    def hold(self, *, seconds: float, exactly: bool = False) -> None:
+        """Let the clients go on; `exactly` so long, even when the user asks for a longer or shorter run."""
+        self._steps.append(Hold(step=self._next(), seconds=seconds, exactly=exactly))
 
     def kill(self, target: Target) -> Broken:
         """SIGKILL; restarted when the `with` block ends, or in the heal phase."""
         return self.inject("kill", target)
+
+    def cut_replication(self, target: Target) -> Broken:
+        """No follower reaches the leader, everything else does; mended when the `with` block ends."""
+        if any(topic.name == target.topic and topic.replication == 1 for topic in self._topics):
+            raise UsageError(f"{target.topic} has one replica: there is no replication to cut")
+        return self.inject("replication-cut", target)
 
     def inject(self, fault: str, target: Target) -> Broken:
         step = Inject(step=self._next(), fault=fault, target=target)
@@ -189,6 +220,14 @@ class PlanBuilder:
 
     def heal(self, of: int) -> None:
         self._steps.append(Heal(step=self._next(), of=of))
+
+    def expect(self, guarantee: str, status: str) -> None:
+        """State how a guarantee has to come out; a run where it does not is undecided, unless it is a violation."""
+        if guarantee not in NAMED:
+            raise UsageError(f"there is no guarantee {guarantee!r}; there are: {', '.join(NAMED)}")
+        if status not in [it.value for it in Required]:
+            raise UsageError(f"a guarantee can be expected to be {', '.join(Required)}, not {status!r}")
+        self._expectations.append(Expectation(guarantee=guarantee, status=Required(status)))
 
     def build(self, *, hold_s: float | None = None) -> Plan:
         """The plan; `hold_s` stretches all holds together to that length."""
@@ -203,6 +242,8 @@ class PlanBuilder:
             topics=tuple(self._topics),
             workloads=tuple(self._workloads),
             steps=tuple(steps),
+            cluster=self._cluster,
+            expectations=tuple(self._expectations),
             hold_s=hold_s,
         )
 
@@ -228,12 +269,16 @@ class Broken:
 
 
 def _stretched(steps: list[Step], hold_s: float) -> list[Step]:
-    total = sum(step.seconds for step in steps if isinstance(step, Hold))
+    total = sum(step.seconds for step in steps if _stretches(step))
     factor = hold_s / total if total else 1.0
     return [
-        Hold(step=step.step, seconds=round(step.seconds * factor, 3)) if isinstance(step, Hold) else step
+        msgspec.structs.replace(step, seconds=round(step.seconds * factor, 3)) if _stretches(step) else step
         for step in steps
     ]
+
+
+def _stretches(step: Step) -> TypeGuard[Hold]:
+    return isinstance(step, Hold) and not step.exactly
 
 
 def write_plan(plan: Plan, directory: Path) -> None:
@@ -245,9 +290,9 @@ def read_plan(directory: Path) -> Plan:
     path = directory / PLAN
     try:
         raw: Any = msgspec.json.decode(path.read_bytes())
-        if raw.get("version") != PLAN_VERSION:
+        if raw.get("version") not in READABLE_VERSIONS:
             raise UsageError(
-                f"{path} is a plan of version {raw.get('version')}, and this Lockstep reads {PLAN_VERSION}"
+                f"{path} is a plan of version {raw.get('version')}, and this Lockstep reads up to {PLAN_VERSION}"
             )
         return msgspec.convert(raw, Plan)
     except FileNotFoundError:

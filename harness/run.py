@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from harness.checker import SparkStarter, Verdict, judge
 from harness.clients import librdkafka
 from harness.clients.observer import MetadataObserver
+from harness.clients.wire.offsets import ask_log_end
 from harness.cluster.backends import Backend, prepare
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import ClusterSpec
@@ -44,6 +47,7 @@ def run(
 ) -> Finished:
     """Carry out a plan on a fresh cluster and judge what happened, with a Spark that the caller stops."""
     _require_fit(plan, spec, backend)
+    spec = msgspec.structs.replace(spec, overrides=plan.cluster | spec.overrides)
     java = find_java()
     open_cluster = prepare(spec, backend, java, progress)
     directory = RunDirectory.create(
@@ -95,7 +99,7 @@ def _exercise(plan: Plan, cluster: Cluster, directory: RunDirectory, recorder: R
             load.stop_reading()
         with directory.phase("final-read"), progress.action("reading every partition to its end"):
             for topic, topic_id in topics.values():
-                read_to_end(recorder, cluster.access(), topic, topic_id)
+                read_to_end(recorder, cluster.access(), topic, topic_id, _log_ends(cluster, topic))
 
 
 def _carry_out(plan: Plan, injector: Injector, load: Load, progress: Progress) -> None:
@@ -125,6 +129,15 @@ def _create(cluster: Cluster, topic: TopicPlan) -> str:
     config = {"min.insync.replicas": str(topic.min_isr)} | topic.config
     cluster.create_topic(topic.name, partitions=topic.partitions, replication=topic.replication, config=config)
     return cluster.leader(topic.name, 0).topic_id
+
+
+def _log_ends(cluster: Cluster, topic: TopicPlan) -> dict[int, int]:
+    """Where each partition ends in its leader's own log, which may be further than anybody can read yet."""
+    leaders = {partition: cluster.leader(topic.name, partition).leader for partition in range(topic.partitions)}
+    return {
+        partition: ask_log_end(cluster.direct(leader), topic.name, partition, access=cluster.access())
+        for partition, leader in leaders.items()
+    }
 
 
 @contextmanager

@@ -1,8 +1,67 @@
-"""The promises that a run is judged by, and when Kafka makes them."""
+"""The promises that a run is judged by, and when Kafka makes them.
+
+Each guarantee has rows: the first one whose condition is true of a configuration, and of what happened under it, says
+whether Kafka promises the guarantee there, and why. kafka-semantics.md §2.3 has the conditions for safety.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
+
+ACKS_ALL = -1
+
+
+class Required(StrEnum):
+    """What Kafka owes: a guarantee broken where it must hold is a violation, elsewhere it is permitted."""
+
+    HELD = "held"
+    PERMITTED = "permitted"  # to be broken
+    NOT_APPLICABLE = "not-applicable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What one writer and its topic were configured to; what nobody says is Kafka's default."""
+
+    acks: int = ACKS_ALL
+    idempotent: bool = True
+    replication: int | None = None
+    min_isr: int = 1
+    unclean: bool = False
+    """unclean.leader.election.enable"""
+    elr: bool = False
+    """Whether the cluster keeps eligible leader replicas (KIP-966)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What happened to the replicas of one partition, as far as it was seen."""
+
+    elections: int | None = None
+    """By how much its leader epoch rose; None when nobody watched."""
+    crashed: int = 0
+    """The most brokers that at any one time had died without a shutdown and were not back in the ISR."""
+    lossy: int = 0
+    """The same, of those that lost the end of their logs with it, as in a power cut; SIGKILL alone loses nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """Whether a guarantee must hold, and the reason as half a sentence."""
+
+    required: Required
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One condition of a guarantee; `because` may name fields of the configuration and of the faults."""
+
+    when: Callable[[Configuration, Faults], bool]
+    required: Required
+    because: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,23 +71,106 @@ class Guarantee:
     name: str
     promise: str
     condition: str
+    rows: tuple[Row, ...] = ()
+    to_readers: bool = False
+    """Whether whoever reads a record is promised as much as a writer with acks=all."""
+
+    def required(self, configuration: Configuration, faults: Faults) -> Requirement:
+        """What Kafka owes under this configuration, after these faults."""
+        for row in self.rows:
+            if row.when(configuration, faults):
+                words = {"copies": _copies(configuration.min_isr), "configuration": configuration, "faults": faults}
+                return Requirement(required=row.required, reason=row.because.format(**words))
+        return Requirement(required=Required.HELD, reason="it is always promised")
+
+
+def _copies(number: int) -> str:
+    return "1 copy" if number == 1 else f"{number} copies"
+
+
+def _moved(faults: Faults) -> bool:
+    """Whether another replica may have become the leader."""
+    return faults.elections is None or faults.elections > 0
+
+
+STAYS = (
+    Row(
+        when=lambda configuration, _: configuration.acks == 0,
+        required=Required.NOT_APPLICABLE,
+        because="acks=0 asks for no acknowledgement, so nothing was promised",
+    ),
+    Row(
+        when=lambda configuration, faults: configuration.acks == 1 and faults.lossy > 0,
+        required=Required.PERMITTED,
+        because="acks=1 promises one copy, the leader's, and {faults.lossy} at once lost the end of their logs",
+    ),
+    Row(
+        when=lambda configuration, faults: faults.lossy >= configuration.min_isr,
+        required=Required.PERMITTED,
+        because="acks=all with min.insync.replicas={configuration.min_isr} promises {copies},"
+        " and {faults.lossy} at once lost the end of their logs",
+    ),
+    Row(
+        when=lambda configuration, _: configuration.replication == 1,
+        required=Required.HELD,
+        because="the only replica kept its log",
+    ),
+    Row(
+        when=lambda configuration, faults: configuration.acks == 1 and _moved(faults),
+        required=Required.PERMITTED,
+        because="acks=1 promises one copy, the leader's, which is gone when a replica without it is elected",
+    ),
+    Row(
+        when=lambda configuration, _: configuration.acks == 1,
+        required=Required.HELD,
+        because="acks=1 promises one copy, the leader's, and no other leader was elected",
+    ),
+    Row(  # An election of a replica outside the ISR cuts the others back to its log (§2.2.7).
+        when=lambda configuration, faults: configuration.unclean and _moved(faults),
+        required=Required.PERMITTED,
+        because="unclean.leader.election.enable lets a replica be elected that lacks acknowledged records",
+    ),
+    Row(  # The controller counts unclean restarts, not lost bytes, and may then elect the last known leader (§2.3).
+        when=lambda configuration, faults: configuration.elr and faults.crashed >= configuration.min_isr,
+        required=Required.PERMITTED,
+        because="eligible leader replicas are safe while fewer than min.insync.replicas={configuration.min_isr}"
+        " brokers are down uncleanly, and {faults.crashed} were at once",
+    ),
+    Row(
+        when=lambda *_: True,
+        required=Required.HELD,
+        because="acks=all promises {copies}, one of which always leads",
+    ),
+)
+"""Whether what was acknowledged stays where it is. What was read stays under the conditions of acks=all."""
 
 
 GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         name="no-lost-acks",
         promise="Every acknowledged record is in its partition when the partition is read to its end.",
-        condition="The writer asked for acks=all.",
+        condition="The writer asked for acks=all, without unclean elections and with fewer than min.insync.replicas"
+        " replicas cut back; or for acks=1, and the leader stayed.",
+        rows=STAYS,
     ),
     Guarantee(
         name="one-value-per-offset",
         promise="An offset holds one record, the same for everybody, and it is the one that was acknowledged there.",
-        condition="Of values that were read or acknowledged with acks=all.",
+        condition="Of values that were read or acknowledged, as far as no-lost-acks is promised for them.",
+        rows=STAYS,
+        to_readers=True,
     ),
     Guarantee(
         name="no-duplicates",
         promise="Every record is at one offset of one partition only.",
         condition="The writer was idempotent.",
+        rows=(
+            Row(
+                when=lambda configuration, _: not configuration.idempotent,
+                required=Required.PERMITTED,
+                because="only idempotent writers are promised otherwise",
+            ),
+        ),
     ),
     Guarantee(
         name="no-phantoms",
@@ -46,3 +188,5 @@ GUARANTEES: tuple[Guarantee, ...] = (
         condition="Within one assignment, until it seeks.",
     ),
 )
+
+NAMED: dict[str, Guarantee] = {guarantee.name: guarantee for guarantee in GUARANTEES}

@@ -6,17 +6,19 @@ recorded, and no anomaly was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.checker.conditions import Conditions
 from harness.checker.detectors import PERMITTED, UNDECIDED, VIOLATED
-from harness.checker.sources import Process, Sources, partition_of, run_of, topic_of
+from harness.checker.sources import Sources, partition_of, run_of, topic_of
 from harness.checker.statistics import Statistics
-from harness.checker.verdict import GuaranteeResult
+from harness.checker.verdict import ExpectationResult, GuaranteeResult
 from harness.history.schema import Role
-from reference_model.guarantees import GUARANTEES
+from harness.plan import Expectation
+from reference_model.guarantees import ACKS_ALL, GUARANTEES, Guarantee, Required, Requirement
 
-HELD, NOT_APPLICABLE = "held", "not-applicable"
+HELD, NOT_APPLICABLE = Required.HELD.value, Required.NOT_APPLICABLE.value
 
 _NAMES_SHOWN = 3
 _NEEDED_TABLES = ("processes", "operations", "records")
@@ -24,21 +26,11 @@ _NEEDED_TABLES = ("processes", "operations", "records")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How one guarantee is worded, what it has to be checked on, and to whom it is promised."""
+    """How one guarantee is worded, and what it has to be checked on; the model says to whom it is promised."""
 
     needs: tuple[str, ...]
     held: str
     broken: str
-    unpromised: str = ""
-    promised: Callable[[Process], bool | None] = lambda _: True
-
-
-def _asked_for_all(writer: Process) -> bool | None:
-    return None if writer.acks is None else writer.acks == -1
-
-
-def _idempotent(writer: Process) -> bool | None:
-    return writer.idempotent
 
 
 RULES: dict[str, Rule] = {
@@ -46,21 +38,16 @@ RULES: dict[str, Rule] = {
         needs=("acknowledged",),
         held="all {acknowledged:,} acknowledged records are in the logs, which were read to their ends",
         broken="{count:,} of {acknowledged:,} acknowledged records are not in the logs, which were read to their ends",
-        unpromised="acks={acks} promises {copies}",
-        promised=_asked_for_all,
     ),
     "one-value-per-offset": Rule(
         needs=("acknowledged", "read"),
         held="every offset read or acknowledged holds one value, in {partitions} partitions",
         broken="offsets with two values, or not with the one that was acknowledged there: {count:,}",
-        unpromised="acks={acks} promises {copies}",
     ),
     "no-duplicates": Rule(
         needs=("read",),
         held="none of {read:,} reads found a value in two places",
         broken="values in more than one place: {count:,}",
-        unpromised="only idempotent writers are promised otherwise",
-        promised=_idempotent,
     ),
     "no-phantoms": Rule(
         needs=("read",),
@@ -83,31 +70,67 @@ _LACKING = {"acknowledged": "no write was acknowledged", "read": "nothing was re
 
 
 def decide(
-    r: int, sources: Sources, statistics: Statistics, found: Mapping[tuple[str, str], int]
+    r: int,
+    sources: Sources,
+    conditions: Conditions,
+    statistics: Statistics,
+    found: Mapping[tuple[str, str], int],
 ) -> list[GuaranteeResult]:
     """`found` counts anomalies by guarantee and effect."""
-    return [_decide(guarantee.name, r, sources, statistics, found) for guarantee in GUARANTEES]
+    return [
+        _decide(guarantee, r, sources, statistics, found, _requirements(guarantee, r, sources, conditions, statistics))
+        for guarantee in GUARANTEES
+    ]
 
 
-def overall(guarantees: Sequence[GuaranteeResult], unproven: Sequence[str]) -> str:
-    """A run whose faults did not all bite has tried less than it says: it cannot pass, though it can fail."""
+def compare(expectations: Sequence[Expectation], guarantees: Sequence[GuaranteeResult]) -> list[ExpectationResult]:
+    """What the scenario expected, beside what came out."""
+    status = {guarantee.name: guarantee.status for guarantee in guarantees}
+    return [
+        ExpectationResult(
+            guarantee=expected.guarantee, status=expected.status, met=status.get(expected.guarantee) == expected.status
+        )
+        for expected in expectations
+    ]
+
+
+def overall(guarantees: Sequence[GuaranteeResult], doubts: Sequence[str]) -> str:
+    """A run that tried less than it says, or did not show what it is for, cannot pass, though it can fail."""
     statuses = {guarantee.status for guarantee in guarantees}
     if VIOLATED in statuses:
         return "violation"
-    return "undecided" if UNDECIDED in statuses or unproven else "pass"
+    return "undecided" if UNDECIDED in statuses or doubts else "pass"
+
+
+def doubts(
+    unproven: Sequence[str], guarantees: Sequence[GuaranteeResult], expectations: Sequence[ExpectationResult]
+) -> list[str]:
+    """Why the verdict is not what the guarantees alone would say."""
+    status = {guarantee.name: guarantee.status for guarantee in guarantees}
+    said = [f"no proof that it bit: {'; '.join(unproven)}"] if unproven else []
+    return said + [
+        f"this scenario is there to show {it.guarantee} {it.status}, and it came out as "
+        f"{status.get(it.guarantee, 'unknown')}"
+        for it in expectations
+        if not it.met
+    ]
 
 
 def _decide(
-    name: str, r: int, sources: Sources, statistics: Statistics, found: Mapping[tuple[str, str], int]
+    guarantee: Guarantee,
+    r: int,
+    sources: Sources,
+    statistics: Statistics,
+    found: Mapping[tuple[str, str], int],
+    requirements: Sequence[Requirement],
 ) -> GuaranteeResult:
-    rule = RULES[name]
+    name, rule = guarantee.name, RULES[guarantee.name]
     violated, permitted, undecided = (found.get((name, effect), 0) for effect in (VIOLATED, PERMITTED, UNDECIDED))
-    writers = [process for process in sources.processes if process.r == r and process.role == Role.WRITER]
+    excuses = list(dict.fromkeys(one.reason for one in requirements if one.required is not Required.HELD))
     words = {
         "acknowledged": statistics.acknowledged,
         "read": statistics.read,
         "partitions": len(statistics.acknowledged_by_log),
-        **_acks_words(writers),
     }
 
     def result(status: str, reason: str) -> GuaranteeResult:
@@ -119,10 +142,28 @@ def _decide(
     if doubt:
         return result(UNDECIDED, doubt)
     if permitted:
-        return result(PERMITTED, f"{rule.broken.format(count=permitted, **words)}; {rule.unpromised.format(**words)}")
-    if writers and all(rule.promised(writer) is False for writer in writers):
-        return result(NOT_APPLICABLE, f"it did not happen, though {rule.unpromised.format(**words)}")
+        return result(PERMITTED, "; ".join([rule.broken.format(count=permitted, **words), *excuses]))
+    if excuses and all(one.required is not Required.HELD for one in requirements):
+        return result(NOT_APPLICABLE, f"it did not happen, though {excuses[0]}")
     return result(HELD, rule.held.format(**words))
+
+
+def _requirements(
+    guarantee: Guarantee, r: int, sources: Sources, conditions: Conditions, statistics: Statistics
+) -> list[Requirement]:
+    """What is owed to everybody who was promised something, in every log that was written; unknown settings owe all."""
+    writers = [process for process in sources.processes if process.r == r and process.role == Role.WRITER]
+    settings = {
+        (ACKS_ALL if one.acks is None else one.acks, True if one.idempotent is None else one.idempotent)
+        for one in writers
+    }
+    if guarantee.to_readers:
+        settings.add((ACKS_ALL, True))
+    return [
+        conditions.required(guarantee, log, acks=acks, idempotent=idempotent)
+        for log in statistics.acknowledged_by_log
+        for acks, idempotent in sorted(settings)
+    ]
 
 
 def _doubt(name: str, rule: Rule, r: int, sources: Sources, statistics: Statistics, undecided: int) -> str | None:
@@ -148,11 +189,3 @@ def _doubt(name: str, rule: Rule, r: int, sources: Sources, statistics: Statisti
 
 def log_name(sources: Sources, log: int) -> str:
     return f"{sources.histories[run_of(log)].meta.topics[topic_of(log)].name}-{partition_of(log)}"
-
-
-def _acks_words(writers: Sequence[Process]) -> dict[str, str]:
-    less = sorted({writer.acks for writer in writers if writer.acks is not None and writer.acks != -1})
-    return {
-        "acks": " or ".join(map(str, less)),
-        "copies": "no copy" if less == [0] else "one copy, the leader's",
-    }

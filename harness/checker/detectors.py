@@ -14,7 +14,7 @@ SUSPECT = "suspect"
 """The effect of a poll that has to be looked at record by record; never in a verdict."""
 
 _ALWAYS = f"'{VIOLATED}'"
-_BY_ACKS = f"case when acks_all then '{VIOLATED}' when acks_less then '{PERMITTED}' else '{UNDECIDED}' end"
+_BY_WHAT_IS_OWED = f"case when owed then '{VIOLATED}' when unowed then '{PERMITTED}' else '{UNDECIDED}' end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ PLACEMENTS: tuple[Detector, ...] = (
         name="lost-ack",
         when="acked and proven and not survived and coalesce(offset >= log_start, true)",
         # Without an offset nobody can tell whether it was deleted with the beginning of the log.
-        effect=f"case when offset is null and log_start > 0 then '{UNDECIDED}' else {_BY_ACKS} end",
+        effect=f"case when offset is null and log_start > 0 then '{UNDECIDED}' else {_BY_WHAT_IS_OWED} end",
         ops="array(send_op)",
         other="struct(log, log_end, value)",
         text="{place}: value {value} was acknowledged to writer {writer} (op {op})"
@@ -51,7 +51,7 @@ PLACEMENTS: tuple[Detector, ...] = (
         name="inconsistent-offset",
         when="same_offset",
         effect=f"case when firm and other_firm then '{VIOLATED}'"
-        f" when (firm or acks_less) and (other_firm or other_weak) then '{PERMITTED}' else '{UNDECIDED}' end",
+        f" when (firm or weak) and (other_firm or other_weak) then '{PERMITTED}' else '{UNDECIDED}' end",
         ops="array(coalesce(send_op, read_op), other_op)",
         other="struct(log, offset, other_value)",
         text="{place}: value {value} (op {op}) and value {other_value} (op {other_op}) are both there",
@@ -60,7 +60,7 @@ PLACEMENTS: tuple[Detector, ...] = (
         guarantee="one-value-per-offset",
         name="moved-ack",
         when="acked and gone and survived",
-        effect=_BY_ACKS,
+        effect=_BY_WHAT_IS_OWED,
         ops="array(send_op, copy_op)",
         other="struct(copy_log, copy_offset, value)",
         text="{place}: value {value} was acknowledged there to writer {writer} (op {op})"

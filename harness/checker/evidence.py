@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from harness.checker import facts
+from harness.checker.conditions import Conditions
 from harness.checker.detectors import PLACEMENTS, POLLS, STEPS, SUSPECT, Detector
 from harness.checker.sources import RUN_OF_LOG, Sources
 
@@ -37,8 +38,8 @@ class Evidence:
     count: int
 
 
-def of_placements(spark: SparkSession, sources: Sources) -> list[Evidence]:
-    found = _collect(facts.placements(spark, sources), PLACEMENTS)
+def of_placements(spark: SparkSession, sources: Sources, conditions: Sequence[Conditions]) -> list[Evidence]:
+    found = _collect(facts.placements(spark, sources, conditions), PLACEMENTS)
     moments = sorted({(one.at.log, one.returned_ns) for one in found if one.returned_ns is not None})
     if not moments:
         return found

@@ -15,36 +15,42 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from harness.checker.sources import LOG, Sources, constants
+from harness.checker.conditions import Conditions
+from harness.checker.sources import LOG, Sources, constants, run_of
 from harness.history.schema import SEQUENCE_BITS, Outcome, Role
+from reference_model.guarantees import ACKS_ALL
 
 NEW_SPAN = ("assign", "seek")
 """Operations after which a reader may read lower offsets again."""
 
 
-# What is known of one record, or of many by `bit_or`: eight small facts in the width of one column.
-_ACKED, _FAILED, _ACKS_ALL, _ACKS_LESS, _IDEMPOTENT, _NOT_IDEMPOTENT, _READ, _FINAL = (1 << bit for bit in range(8))
+# What is known of one record, or of many by `bit_or`: small facts in the width of one column.
+_ACKED, _FAILED, _READ, _FINAL, _IDEMPOTENT, _NOT_IDEMPOTENT, *_ACKS = (1 << bit for bit in range(9))
+_ASKED: dict[int, int] = dict(zip((ACKS_ALL, 0, 1), _ACKS, strict=True))
+"""The fact that a writer asked for these acks; `owes` holds those of them for which its log must keep records."""
+_UNOWED = f"facts & {sum(_ACKS)} != 0 and facts & owes = 0"
 
 
-def placements(spark: SparkSession, sources: Sources) -> DataFrame:
+def placements(spark: SparkSession, sources: Sources, conditions: Sequence[Conditions]) -> DataFrame:
     """Columns, after the key:
 
-    acked, send_op, acks_all, acks_less  of the send acknowledged there (of any send, where offset is null)
+    acked, send_op, owed, unowed         of the send acknowledged there (of any send, where offset is null), and whether
+                                         Kafka is known to owe its writer that it stays, or known not to
     was_read, read_op                    whether somebody read it there, and in which operation first
     proven, log_start, log_end           whether the log was read to its end, and its bounds then
     gone                                 the final reader proved that it is not there
     present                              it is or was there: read, or acknowledged and not gone
-    firm                                 promised to stay: read by somebody, or acknowledged with acks=all
+    firm, weak                           read or acknowledged there, and owed to stay; or known not to be
     sent_op, sent_invoke_ns, failed, idempotent, not_idempotent
                                          of the send of this value, wherever it went; null or false if there was none
     survived                             the final reader saw the value, wherever
     copy_log, copy_offset, copy_op       the last place where the value is present
     beyond                               the recorder died, and may have died before it could record this send
     same_offset                          there is another value at this offset: other_value, other_op, and whether it
-                                         is other_firm or known to be other_weak
+                                         is other_firm or other_weak
     later_return_ns                      the first return of an acknowledged value that stays at a higher offset
     """
-    facts = _with_value(_with_end(_placed(spark, sources), spark, sources))
+    facts = _with_value(_with_log(_placed(spark, sources), spark, sources, conditions))
     return _named(_with_neighbours(_with_beyond(facts, spark, sources)))
 
 
@@ -95,22 +101,28 @@ def _placed(spark: SparkSession, sources: Sources) -> DataFrame:
 def _promises(spark: SparkSession, sources: Sources) -> DataFrame:
     rows = []
     for process in sources.processes:
-        acks = 0 if process.acks is None else _ACKS_ALL if process.acks == -1 else _ACKS_LESS
+        acks = 0 if process.acks is None else _ASKED.get(process.acks, 0)
         once = 0 if process.idempotent is None else _IDEMPOTENT if process.idempotent else _NOT_IDEMPOTENT
         final = _FINAL if process.role == Role.FINAL else 0
         rows.append((process.r, process.process, acks | once | final))
     return constants(spark, {"r": "int", "process": "int", "promised": "int"}, rows)
 
 
-def _with_end(placed: DataFrame, spark: SparkSession, sources: Sources) -> DataFrame:
-    ends = constants(
-        spark,
-        {"log": "bigint", "log_start": "bigint", "log_end": "bigint"},
-        [(end.log, end.log_start, end.position) for end in sources.ends],
-    )
+def _with_log(placed: DataFrame, spark: SparkSession, sources: Sources, conditions: Sequence[Conditions]) -> DataFrame:
+    """Add the bounds of each log that was read to its end, and the acks for which it owes that records stay."""
+    ends = {end.log: (end.log_start, end.position) for end in sources.ends}
+    rows: list[tuple[int | None, ...]] = []
+    for log in sorted(ends.keys() | {log for condition in conditions for log in condition.elections}):
+        owes = sum(asked for acks, asked in _ASKED.items() if conditions[run_of(log)].stays(log, acks))
+        rows.append((log, *ends.get(log, (None, None)), owes))
+    columns = {"log": "bigint", "log_start": "bigint", "log_end": "bigint", "log_owes": "int"}
+    logs = constants(spark, columns, rows)
     gone = f"coalesce(facts & {_FINAL} = 0 and offset >= log_start, false)"
-    return placed.join(sf.broadcast(ends), "log", "left").selectExpr(
-        "*", f"{gone} as gone", f"offset is not null and (facts & {_READ} != 0 or not {gone}) as present"
+    return placed.join(sf.broadcast(logs), "log", "left").selectExpr(
+        "*",
+        f"coalesce(log_owes, {_ASKED[ACKS_ALL]}) as owes",
+        f"{gone} as gone",
+        f"offset is not null and (facts & {_READ} != 0 or not {gone}) as present",
     )
 
 
@@ -157,17 +169,21 @@ def _with_beyond(facts: DataFrame, spark: SparkSession, sources: Sources) -> Dat
 
 def _with_neighbours(facts: DataFrame) -> DataFrame:
     """Firm values first, so that of three at one offset two firm ones are neighbours."""
-    firm = f"(facts & {_READ} != 0 or facts & {_ACKED} != 0 and facts & {_ACKS_ALL} != 0)"
+    acked, read = f"facts & {_ACKED} != 0", f"facts & {_READ} != 0"
+    committed_stays = f"owes & {_ASKED[ACKS_ALL]} != 0"
+    firm = f"({read} and {committed_stays} or {acked} and facts & owes != 0)"
+    weak = f"({read} and not {committed_stays} or {_UNOWED})"
     descending = f"partition by log order by offset desc, {firm} desc, value"
-    stays = f"facts & {_ACKED} != 0 and {firm} and not gone"
+    stays = f"{acked} and {firm} and not gone"
     return facts.selectExpr(
         "*",
         f"{firm} as firm",
+        f"{weak} as weak",
         f"lag(offset) over ({descending}) = offset as same_offset",
         f"lag(value) over ({descending}) as other_value",
         f"lag(coalesce(send_op, read_op)) over ({descending}) as other_op",
         f"lag({firm}) over ({descending}) as other_firm",
-        f"lag(facts & {_ACKS_LESS} != 0) over ({descending}) as other_weak",
+        f"lag({weak}) over ({descending}) as other_weak",
         f"min(if({stays}, return_ns, null))"
         f" over ({descending} rows between unbounded preceding and 1 preceding) as later_return_ns",
     )
@@ -179,8 +195,8 @@ def _named(facts: DataFrame) -> DataFrame:
         "*",
         f"facts & {_ACKED} != 0 as acked",
         f"facts & {_READ} != 0 as was_read",
-        f"facts & {_ACKS_ALL} != 0 as acks_all",
-        f"facts & {_ACKS_LESS} != 0 as acks_less",
+        "facts & owes != 0 as owed",
+        f"{_UNOWED} as unowed",
         f"value_facts & {_FINAL} != 0 as survived",
         f"value_facts & {_FAILED} != 0 and value_facts & {_ACKED} = 0 as failed",
         f"value_facts & {_IDEMPOTENT} != 0 as idempotent",

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from harness.checker import SAMPLE, evidence, statistics
-from harness.checker.decide import decide, log_name, overall
+from harness.checker.conditions import read_conditions
+from harness.checker.decide import compare, decide, doubts, log_name, overall
 from harness.checker.detectors import PERMITTED, UNDECIDED, VIOLATED
 from harness.checker.evidence import SHOWN_MAX, Evidence, Place
 from harness.checker.sources import Sources, constants, open_sources, partition_of, topic_of
@@ -62,12 +63,16 @@ def assess(run_directories: Sequence[Path], spark: SparkSession) -> list[tuple[V
             read_timeline(directory, history)
             for directory, history in zip(run_directories, sources.histories, strict=True)
         ]
+        conditions = [
+            read_conditions(r, directory, history)
+            for r, (directory, history) in enumerate(zip(run_directories, sources.histories, strict=True))
+        ]
         sizes = [_sizes(sources, r) for r in range(len(timelines))]
         tasks = sum(records for _, records in sizes) // _RECORDS_PER_TASK
         spark.conf.set("spark.sql.shuffle.partitions", str(min(max(tasks, _TASKS_MIN), _TASKS_MAX)))
         # Side by side, because planning one query leaves the cores to the other.
         with ThreadPoolExecutor(max_workers=3, thread_name_prefix="judge") as pool:
-            placements = pool.submit(evidence.of_placements, spark, sources)
+            placements = pool.submit(evidence.of_placements, spark, sources, conditions)
             polls = pool.submit(evidence.of_polls, spark, sources)
             numbers = pool.submit(statistics.collect, spark, sources, timelines).result()
             found = [*placements.result(), *polls.result()]
@@ -77,11 +82,14 @@ def assess(run_directories: Sequence[Path], spark: SparkSession) -> list[tuple[V
         for r, (timeline, run_numbers, size) in enumerate(zip(timelines, numbers, sizes, strict=True)):
             mine = [one for one in found if one.r == r]
             counts = {(one.detector.guarantee, one.effect): one.count for one in mine}
-            guarantees = decide(r, sources, run_numbers, counts)
+            guarantees = decide(r, sources, conditions[r], run_numbers, counts)
+            expectations = compare(conditions[r].expectations, guarantees)
+            doubted = doubts(timeline.unproven, guarantees, expectations)
             verdict = Verdict(
-                verdict=overall(guarantees, timeline.unproven),
-                reason=f"no proof that it bit: {'; '.join(timeline.unproven)}" if timeline.unproven else None,
+                verdict=overall(guarantees, doubted),
+                reason="; ".join(doubted) or None,
                 guarantees=guarantees,
+                expectations=expectations,
                 anomalies=_anomalies(mine, sources, timeline, operations),
                 operations=size[0],
                 records=size[1],

@@ -22,6 +22,9 @@ from harness.errors import HistoryError
 from harness.history.schema import FINAL_READ, SEALED
 from harness.history.store import SealedHistory, open_history
 
+METADATA = "metadata"
+"""Source of the observations of what brokers answered about leaders."""
+
 TOPIC_BITS = 20
 PARTITION_BITS = 24
 
@@ -106,12 +109,16 @@ class Sources:
         return None
 
 
-def constants(spark: SparkSession, schema: dict[str, str], rows: Sequence[tuple[int, ...]]) -> DataFrame:
+def constants(spark: SparkSession, schema: dict[str, str], rows: Sequence[tuple[int | None, ...]]) -> DataFrame:
     """A handful of rows of numbers, as a relation that Spark needs no job to broadcast."""
-    cells = ", ".join(f"({', '.join(map(str, row))})" for row in rows or [(0,) * len(schema)])
+    cells = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows or [(0,) * len(schema)])
     table = spark.sql(f"values {cells} as constants({', '.join(schema)})")
     typed = table.selectExpr(*(f"cast({name} as {kind}) as {name}" for name, kind in schema.items()))
     return typed if rows else typed.where("false")
+
+
+def _literal(number: int | None) -> str:
+    return "null" if number is None else str(number)
 
 
 @contextmanager

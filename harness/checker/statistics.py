@@ -9,13 +9,12 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from harness.checker.sources import LOG, RUN_OF_LOG, Sources, constants
+from harness.checker.sources import LOG, METADATA, RUN_OF_LOG, Sources, constants
 from harness.checker.timeline import Timeline
 from harness.checker.verdict import Series
 from harness.history.schema import Outcome, Role
 
 _QUANTILES = "array(0.5D, 0.95D, 0.99D)"
-_METADATA = "metadata"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,7 +162,7 @@ def _leaders(spark: SparkSession, sources: Sources) -> DataFrame:
     in_time = "over (partition by r, topic, partition order by answered_ns, leader_epoch, node)"
     return (
         sources.read(spark, "observations", *columns)
-        .where(f"source = '{_METADATA}' and topic is not null and partition is not null and leader_epoch is not null")
+        .where(f"source = '{METADATA}' and topic is not null and partition is not null and leader_epoch is not null")
         .withColumn("isr", sf.expr("array_sort(isr)"))
         .selectExpr("*", f"max(leader_epoch) {in_time} as newest")
         .where("leader_epoch = newest")

@@ -81,7 +81,7 @@ def read_timeline(run_directory: Path, history: SealedHistory) -> Timeline:
         end_ns=end_ns,
         bucket_ns=bucket_ms * 1_000_000,
         phases=phases,
-        faults=_faults(history),
+        faults=read_faults(history),
     )
 
 
@@ -109,7 +109,8 @@ def _extent(operations: Path) -> tuple[int, int]:
     return min(times, default=0), max(times, default=0)
 
 
-def _faults(history: SealedHistory) -> tuple[Fault, ...]:
+def read_faults(history: SealedHistory) -> tuple[Fault, ...]:
+    """Every fault that was injected, in order."""
     rows = sorted(
         read_small(history, "faults", "time_ns", "step", "fault", "target_asked", "target_resolved", "phase", "proof"),
         key=lambda row: (int(row["time_ns"]), int(row["step"])),

@@ -14,6 +14,13 @@ class GuaranteeResult(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class ExpectationResult(msgspec.Struct, frozen=True, kw_only=True):
+    guarantee: str
+    status: str
+    """What the scenario expected it to be."""
+    met: bool
+
+
 class OperationRef(msgspec.Struct, frozen=True, kw_only=True):
     op: int
     process: int
@@ -48,6 +55,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     reason: str | None = None
     """Why the verdict is not what the guarantees alone would say."""
+    expectations: list[ExpectationResult] = []
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import msgspec
 
@@ -16,13 +17,16 @@ from harness.wait import wait_until
 
 POLL_S = 0.5
 TIMEOUT_S = 300.0
+VISIBLE_S = 60.0
 
 
-def read_to_end(recorder: Recorder, access: Access, topic: TopicPlan, topic_id: str) -> None:
-    """One reader from the start of every partition to the end it had when asked; each end is recorded as proven."""
+def read_to_end(
+    recorder: Recorder, access: Access, topic: TopicPlan, topic_id: str, log_ends: Mapping[int, int]
+) -> None:
+    """One reader from the start of every partition to the end of its leader's log; each end is recorded as proven."""
     consumer = RecordedConsumer(recorder, access, topic.name, topic_id, Role.FINAL)
     try:
-        bounds = {partition: consumer.watermarks(partition) for partition in range(topic.partitions)}
+        bounds = {partition: _bounds(consumer, partition, end) for partition, end in log_ends.items()}
         consumer.assign({partition: low for partition, (low, _) in bounds.items()})
 
         def read() -> bool:
@@ -50,6 +54,20 @@ def read_to_end(recorder: Recorder, access: Access, topic: TopicPlan, topic_id: 
         )
     finally:
         consumer.close()
+
+
+def _bounds(consumer: RecordedConsumer, partition: int, log_end: int) -> tuple[int, int]:
+    """What can be read, once that is the whole log: a high watermark that lags would hide acknowledged records."""
+
+    def bounds() -> tuple[int, int] | None:
+        low, high = consumer.watermarks(partition)
+        return (low, high) if high >= log_end else None
+
+    whole = wait_until(
+        bounds, timeout_s=VISIBLE_S, what=f"partition {partition} to be readable to the end of its log at {log_end}"
+    )
+    assert whole is not None
+    return whole
 
 
 def _position(consumer: RecordedConsumer, partition: int, low: int) -> int:

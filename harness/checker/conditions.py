@@ -1,0 +1,122 @@
+"""Under which conditions a run was made: what its topics were configured to, and what really happened to its leaders.
+
+Read from the small files of the run directory; what is not there is not known, and counts as Kafka's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from harness.checker.sources import METADATA, log_of, read_small, topic_of
+from harness.checker.timeline import Fault, read_faults
+from harness.errors import HistoryError
+from harness.history.store import SealedHistory
+from harness.plan import PLAN, Expectation, TopicPlan
+from reference_model.guarantees import NAMED, Configuration, Faults, Guarantee, Required, Requirement
+
+T = TypeVar("T")
+
+CRASHES = frozenset({"kill"})
+"""Faults after which a broker comes back without having shut down."""
+
+UNCLEAN = "unclean.leader.election.enable"
+ELR_FEATURE = "eligible.leader.replicas.version"
+ELR_BY_DEFAULT = (4, 1)
+"""The first release whose new clusters keep eligible leader replicas unless told otherwise."""
+
+
+class _PlanInfo(msgspec.Struct, frozen=True, kw_only=True):
+    topics: tuple[TopicPlan, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+
+
+class _SpecInfo(msgspec.Struct, frozen=True, kw_only=True):
+    kafka: str = "0"
+    mode: str = ""
+    overrides: dict[str, str] = {}
+    features: dict[str, int] = {}
+
+
+class _RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    spec: _SpecInfo = _SpecInfo()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The conditions of one run."""
+
+    topics: tuple[Configuration, ...]
+    """By the topic's place in the history, each for a writer of Kafka's defaults."""
+    elections: dict[int, int]
+    """By log: by how much its leader epoch rose; a log that nobody watched is not there."""
+    crashed: int
+    expectations: tuple[Expectation, ...]
+
+    def required(self, guarantee: Guarantee, log: int, *, acks: int, idempotent: bool) -> Requirement:
+        """What Kafka owed in this log to a writer with these settings."""
+        configuration = replace(self.topics[topic_of(log)], acks=acks, idempotent=idempotent)
+        return guarantee.required(configuration, Faults(elections=self.elections.get(log), crashed=self.crashed))
+
+    def stays(self, log: int, acks: int) -> bool:
+        """Whether Kafka owed it that a record of this log, acknowledged with these acks, stays where it is."""
+        return self.required(NAMED["no-lost-acks"], log, acks=acks, idempotent=True).required is Required.HELD
+
+
+def read_conditions(r: int, run_directory: Path, history: SealedHistory) -> Conditions:
+    plan = _read(run_directory / PLAN, _PlanInfo)
+    spec = _read(run_directory / "run.json", _RunInfo).spec
+    planned = {topic.name: _configuration(topic, spec) for topic in plan.topics}
+    crashes = [fault for fault in read_faults(history) if fault.fault in CRASHES]
+    return Conditions(
+        topics=tuple(planned.get(topic.name, Configuration()) for topic in history.meta.topics),
+        elections=_elections(r, history),
+        crashed=_most_at_once(crashes),
+        expectations=plan.expectations,
+    )
+
+
+def _configuration(topic: TopicPlan, spec: _SpecInfo) -> Configuration:
+    unclean = topic.config.get(UNCLEAN, spec.overrides.get(UNCLEAN, "false"))
+    min_isr = topic.config.get("min.insync.replicas", str(topic.min_isr))
+    return Configuration(
+        replication=topic.replication, min_isr=int(min_isr), unclean=unclean == "true", elr=_keeps_elr(spec)
+    )
+
+
+def _keeps_elr(spec: _SpecInfo) -> bool:
+    if spec.mode == "zk":
+        return False
+    release = tuple(int(part) for part in spec.kafka.partition("-")[0].split(".") if part.isdigit())
+    return spec.features.get(ELR_FEATURE, int(release >= ELR_BY_DEFAULT)) > 0
+
+
+def _elections(r: int, history: SealedHistory) -> dict[int, int]:
+    index = {(topic.name, topic.id): number for number, topic in enumerate(history.meta.topics)}
+    epochs: dict[int, set[int]] = {}
+    for row in read_small(history, "observations", "topic", "topic_id", "partition", "leader_epoch", source=METADATA):
+        topic = index.get((row["topic"], row["topic_id"] or ""))
+        if topic is not None and row["partition"] is not None and row["leader_epoch"] is not None:
+            epochs.setdefault(log_of(r, topic, row["partition"]), set()).add(row["leader_epoch"])
+    return {log: max(seen) - min(seen) for log, seen in epochs.items()}
+
+
+def _most_at_once(crashes: Sequence[Fault]) -> int:
+    """How many nodes were down at the worst moment, which is when one of them had just died."""
+    moments = [crash.start_ns for crash in crashes]
+    return max((len({one.resolved for one in crashes if one.overlaps(at, at)}) for at in moments), default=0)
+
+
+def _read(path: Path, type_: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=type_)
+    except FileNotFoundError:
+        return type_()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise HistoryError(
+            f"{path} is damaged ({error}): restore it, or remove it to judge the history alone"
+        ) from error

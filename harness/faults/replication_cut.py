@@ -1,0 +1,133 @@
+"""A leader that no follower can fetch from, while its clients and the controller notice nothing."""
+
+from __future__ import annotations
+
+import time
+
+from harness.clients.wire.metadata import PartitionView
+from harness.clients.wire.offsets import ask_log_end
+from harness.cluster.cluster import Cluster
+from harness.cluster.node import NodeState
+from harness.cluster.spec import Listener
+from harness.errors import FaultError
+from harness.faults.fault import Proof, fault
+from harness.network.topology import Link
+from harness.plan import LeaderOf
+from harness.wait import wait_until
+
+BIT_S = 15.0
+CAUGHT_UP_S = 90.0
+
+
+@fault(
+    name="replication-cut",
+    summary="Cut every follower off from a partition's leader, and nothing else",
+    targets=("leader",),
+    backends=("process", "docker"),
+)
+class ReplicationCut:
+    """Proven by the ends of the logs: the leader's goes on, its followers' stand still, and all stay in the ISR."""
+
+    def __init__(self, cluster: Cluster, target: LeaderOf) -> None:
+        self._cluster = cluster
+        self._target = target
+        self._before: PartitionView = cluster.leader(target.topic, target.partition)
+        self._followers = tuple(id_ for id_ in self._before.replicas if id_ != self._before.leader)
+        self._links = [
+            Link(source=cluster.broker(id_).name, destination=self.resolved, listener=Listener.REPL)
+            for id_ in self._followers
+        ]
+
+    @property
+    def resolved(self) -> str:
+        return self._cluster.broker(self._before.leader).name
+
+    def inject(self) -> Proof:
+        for link in self._links:
+            self._cluster.links.cut(link)
+        return {"cut": [str(link) for link in self._links]}
+
+    def bit(self) -> Proof:
+        """Needs somebody who writes: on a quiet partition nothing shows whether it is replicated."""
+        still = self._log_ends(self._before.replicas)
+
+        def apart() -> dict[int, int] | None:
+            nonlocal still
+            now = self._log_ends(self._before.replicas)
+            if any(now[id_] != still[id_] for id_ in self._followers):
+                still = now  # what was already on its way has arrived: from here on they must stand still
+                return None
+            return now if now[self._before.leader] > max(still.values()) else None
+
+        now = wait_until(
+            apart,
+            timeout_s=BIT_S,
+            what=f"the leader of {self._partition} to write and its followers to stand still",
+            interval_s=0.1,
+            retry_on=(OSError,),
+        )
+        assert now is not None
+        view = self._cluster.leader(self._target.topic, self._target.partition)
+        if view != self._before:
+            raise FaultError(
+                f"{self._partition} changed under the cut: leader {self._before.leader} at epoch "
+                f"{self._before.leader_epoch} with ISR {self._before.isr}, and then {view.leader} at epoch "
+                f"{view.leader_epoch} with ISR {view.isr}"
+            )
+        leader = self._before.leader
+        return {
+            "partition": self._partition,
+            "leader_log_end_before": still[leader],
+            "leader_log_end_after": now[leader],
+            "follower_log_ends": {self._cluster.broker(id_).name: now[id_] for id_ in self._followers},
+            "isr_still": sorted(view.isr),
+        }
+
+    def heal(self) -> Proof:
+        """Also when the leader died meanwhile: then its followers follow another one, and are in sync with that."""
+        mended_ns = time.monotonic_ns()
+        for link in self._links:
+            self._cluster.links.mend(link)
+        still_cut = [str(link) for link in self._links if self._cluster.links.is_cut(link)]
+        if still_cut:
+            raise FaultError(f"{', '.join(still_cut)} could not be mended")
+        leader, end = wait_until(
+            self._leader_end, timeout_s=CAUGHT_UP_S, what=f"the leader of {self._partition}", retry_on=(OSError,)
+        )
+        ends = wait_until(
+            lambda: self._caught_up(end),
+            timeout_s=CAUGHT_UP_S,
+            what=f"the followers of {self._partition} to catch up with its leader at {end}",
+            interval_s=0.1,
+            retry_on=(OSError,),
+        )
+        return {
+            "mended": [str(link) for link in self._links],
+            "leader": leader,
+            "caught_up_with": end,
+            "in_sync": sorted(ends),
+            "caught_up_after_ms": (time.monotonic_ns() - mended_ns) // 1_000_000,
+        }
+
+    @property
+    def _partition(self) -> str:
+        return f"{self._target.topic}-{self._target.partition}"
+
+    def _log_ends(self, brokers: tuple[int, ...]) -> dict[int, int]:
+        return {id_: self._log_end(id_) for id_ in brokers}
+
+    def _log_end(self, broker: int) -> int:
+        return ask_log_end(
+            self._cluster.direct(broker), self._target.topic, self._target.partition, access=self._cluster.access()
+        )
+
+    def _leader_end(self) -> tuple[int, int]:
+        leader = self._cluster.leader(self._target.topic, self._target.partition).leader
+        return leader, self._log_end(leader)
+
+    def _caught_up(self, end: int) -> dict[str, int]:
+        """The running replicas' log ends, once all of them are in the ISR and have what the leader had at the mend."""
+        view = self._cluster.leader(self._target.topic, self._target.partition)
+        running = [id_ for id_ in view.replicas if self._cluster.broker(id_).state() is NodeState.RUNNING]
+        ends = {self._cluster.broker(id_).name: self._log_end(id_) for id_ in running}
+        return ends if set(running) <= set(view.isr) and min(ends.values()) >= end else {}
