@@ -17,6 +17,7 @@ import platformdirs
 import psutil
 
 from harness import __version__
+from harness.cluster.arguments import arguments
 from harness.cluster.spec import ClusterSpec
 from harness.disk import explained, replace_file
 from harness.errors import EnvironmentError_, UsageError
@@ -146,17 +147,12 @@ def require_space(directory: Path) -> int:
 
 def _command(plan: Plan, spec: ClusterSpec, backend: str) -> str:
     """What to type to get such a run again, however this one was started."""
-    default = ClusterSpec()
-    options = [
-        f"--{name} {getattr(spec, name)}"
-        for name in ("kafka", "mode", "brokers", "controllers")
-        if getattr(spec, name) != getattr(default, name)
-    ]
+    options = arguments(spec)
     if backend != "process":
-        options.append(f"--backend {backend}")
+        options += ["--backend", backend]
     if plan.hold_s is not None:
-        options.append(f"--for {plan.hold_s:g}s")
-    return " ".join(["lockstep", "run", plan.scenario, "--seed", str(plan.seed), *options])
+        options += ["--for", f"{plan.hold_s:g}s"]
+    return shlex.join(["lockstep", "run", plan.scenario, "--seed", str(plan.seed), *options])
 
 
 def _fresh(runs: Path, scenario: str, seed: int) -> Path:

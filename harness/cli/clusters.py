@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import as_json, cluster_options, echo, print_json, runs_dir, spec_from
+from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir
 from harness.cluster.spec import DEFAULT_KAFKA
 from harness.errors import ExitCode, UsageError
 
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 @click.option("--name", default="default", show_default=True, help="The cluster's name, for `down` and `logs`.")
 @cluster_options
 @as_json
-def up(name: str, kafka: str, mode: str, brokers: int, controllers: int, backend: str, as_json: bool) -> None:
+def up(name: str, chosen: Chosen, as_json: bool) -> None:
     """Start a cluster and leave it running, for work by hand."""
     from harness.kept import keep
     from harness.progress import Progress
 
-    spec = spec_from(kafka, mode, brokers, controllers)
-    kept = keep(name, spec, backend, Progress(quiet=as_json))
+    kept = keep(name, chosen.spec, chosen.backend, Progress(quiet=as_json))
     if as_json:
         print_json(kept)
     else:

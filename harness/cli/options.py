@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 import msgspec
 
-from harness.cluster.spec import DEFAULT_KAFKA, ClusterSpec, Mode
+from harness.cluster.spec import DEFAULT_KAFKA, DEFAULT_ZK_KAFKA, ClusterSpec, Mechanism, Mode, Security
 from harness.errors import UsageError
 from harness.rundir import default_runs
 
@@ -37,33 +39,139 @@ scenario_dirs = click.option(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The cluster that a command line asks for."""
+
+    spec: ClusterSpec
+    backend: str
+
+
+_CLUSTER_OPTIONS = (
+    click.option("--kafka", help=f"Kafka version; {DEFAULT_KAFKA} by default, {DEFAULT_ZK_KAFKA} with --mode zk."),
+    click.option(
+        "--kafka-dir", type=click.Path(path_type=Path, file_okay=False), help="A local Kafka build, instead of --kafka."
+    ),
+    click.option(
+        "--mode", type=click.Choice([mode.value for mode in Mode]), default=Mode.KRAFT.value, show_default=True,
+        help="How the cluster keeps its metadata.",
+    ),
+    click.option("--brokers", type=int, default=3, show_default=True, help="How many brokers, 1 to 5."),
+    click.option("--controllers", type=int, help="How many KRaft controllers; 1 by default with --mode kraft."),
+    click.option("--zookeepers", type=int, default=1, show_default=True, help="How many ZooKeeper servers, 1 or 3."),
+    click.option("--rack", "racks", multiple=True, help="A rack; brokers are spread over all that are given."),
+    click.option(
+        "--set", "settings", multiple=True, metavar="[NODE:]NAME=VALUE",
+        help="A property of every node, or of one, such as broker-1:num.io.threads=8.",
+    ),
+    click.option(
+        "--node-kafka", "node_kafka", multiple=True, metavar="NODE=VERSION", help="A node that runs another version."
+    ),
+    click.option(
+        "--feature", "features", multiple=True, metavar="NAME=LEVEL",
+        help="A feature level to format with, such as eligible.leader.replicas.version=0.",
+    ),
+    click.option("--tls", is_flag=True, help="Encrypt what clients and brokers say, with certificates made for it."),
+    click.option(
+        "--sasl", type=click.Choice([mechanism.value for mechanism in Mechanism]),
+        help="Ask clients and brokers who they are, and turn ACLs on.",
+    ),
+    click.option("--user", "users", multiple=True, help="With --sasl: a user without any right."),
+    click.option(
+        "--backend", type=click.Choice(["process", "docker"]), default="process", show_default=True,
+        help="What runs the nodes.",
+    ),
+)  # fmt: skip
+
+
 def cluster_options(command: F) -> F:
-    """The options that make a `ClusterSpec` and choose a backend."""
-    for option in reversed(
-        [
-            click.option("--kafka", default=DEFAULT_KAFKA, show_default=True, help="Kafka version."),
-            click.option(
-                "--mode", type=click.Choice([mode.value for mode in Mode]), default=Mode.KRAFT.value, show_default=True,
-                help="How the cluster keeps its metadata.",
-            ),
-            click.option("--brokers", type=int, default=3, show_default=True, help="How many brokers."),
-            click.option("--controllers", type=int, default=1, show_default=True, help="How many KRaft controllers."),
-            click.option(
-                "--backend", type=click.Choice(["process", "docker"]), default="process", show_default=True,
-                help="What runs the nodes.",
-            ),
-        ]
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    """The options that describe a cluster, handed to the command as one argument, `chosen`."""
+
+    @functools.wraps(command)
+    def with_chosen(*args: Any, **options: Any) -> Any:
+        own = {name: options.pop(name) for name in _NAMES}
+        return command(*args, chosen=Chosen(backend=own.pop("backend"), spec=spec_from(**own)), **options)
+
+    decorated: Any = with_chosen
+    for option in reversed(_CLUSTER_OPTIONS):
+        decorated = option(decorated)
+    return cast(F, decorated)
 
 
-def spec_from(kafka: str, mode: str, brokers: int, controllers: int) -> ClusterSpec:
+_NAMES = (
+    "kafka", "kafka_dir", "mode", "brokers", "controllers", "zookeepers", "racks", "settings", "node_kafka",
+    "features", "tls", "sasl", "users", "backend",
+)  # fmt: skip
+
+
+def spec_from(
+    *,
+    kafka: str | None,
+    kafka_dir: Path | None,
+    mode: str,
+    brokers: int,
+    controllers: int | None,
+    zookeepers: int,
+    racks: Sequence[str],
+    settings: Sequence[str],
+    node_kafka: Sequence[str],
+    features: Sequence[str],
+    tls: bool,
+    sasl: str | None,
+    users: Sequence[str],
+) -> ClusterSpec:
     """The spec that the options ask for; an unknown version is a usage error with the nearest known one."""
-    from harness.cluster.distribution import read_lock
+    from harness.cluster.distribution import read_lock, version_in
 
-    read_lock(kafka)
-    return ClusterSpec(kafka=kafka, mode=Mode(mode), brokers=brokers, controllers=controllers)
+    if kafka_dir is not None:
+        if kafka is not None:
+            raise UsageError("--kafka-dir says which Kafka it is: leave --kafka out")
+        version = version_in(kafka_dir)
+    else:
+        version = kafka or (DEFAULT_ZK_KAFKA if mode == Mode.ZK.value else DEFAULT_KAFKA)
+        read_lock(version)
+    nodes = dict(_pair(text, "--node-kafka", "NODE=VERSION") for text in node_kafka)
+    for other in nodes.values():
+        read_lock(other)
+    overrides, node_overrides = _overrides(settings)
+    return ClusterSpec(
+        kafka=version,
+        kafka_dir=None if kafka_dir is None else str(kafka_dir.absolute()),
+        mode=Mode(mode),
+        brokers=brokers,
+        controllers=controllers,
+        zookeepers=zookeepers,
+        racks=tuple(racks),
+        overrides=overrides,
+        node_overrides=node_overrides,
+        node_kafka=nodes,
+        features=dict(_level(text) for text in features),
+        security=Security(tls=tls, sasl=None if sasl is None else Mechanism(sasl), users=tuple(users)),
+    )
+
+
+def _overrides(settings: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    of_all: dict[str, str] = {}
+    of_nodes: dict[str, dict[str, str]] = {}
+    for text in settings:
+        where, value = _pair(text, "--set", "NAME=VALUE or NODE:NAME=VALUE")
+        node, _, name = where.rpartition(":")
+        (of_nodes.setdefault(node, {}) if node else of_all)[name] = value
+    return of_all, of_nodes
+
+
+def _level(text: str) -> tuple[str, int]:
+    name, level = _pair(text, "--feature", "NAME=LEVEL")
+    if not level.isdigit():
+        raise UsageError(f"--feature {text!r}: a level is a number, such as transaction.version=2")
+    return name, int(level)
+
+
+def _pair(text: str, option: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"{option} {text!r}: write {form}")
+    return name, value
 
 
 def seconds(text: str) -> float:

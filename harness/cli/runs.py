@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import as_json, cluster_options, echo, print_json, runs_dir, scenario_dirs, seconds, spec_from
+from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir, scenario_dirs, seconds
 from harness.errors import ExitCode, HistoryError
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": Ex
 @as_json
 def run(
     scenario: str,
-    kafka: str,
-    mode: str,
-    brokers: int,
-    controllers: int,
-    backend: str,
+    chosen: Chosen,
     seed: int | None,
     duration: str | None,
     scenario_dirs: tuple[Path, ...],
@@ -50,10 +46,10 @@ def run(
     """Run a chaos scenario on a fresh cluster, judge what happened, and write a report."""
     from harness.scenario import get_scenario
 
-    chosen = get_scenario(scenario, scenario_dirs)
+    found = get_scenario(scenario, scenario_dirs)
     seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
-    plan = chosen.plan(seed, hold_s=seconds(duration) if duration else None)
-    return _carry_out(plan, spec_from(kafka, mode, brokers, controllers), backend, runs_dir, as_json)
+    plan = found.plan(seed, hold_s=seconds(duration) if duration else None)
+    return _carry_out(plan, chosen.spec, chosen.backend, runs_dir, as_json)
 
 
 @click.command()

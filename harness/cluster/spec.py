@@ -10,6 +10,7 @@ import msgspec
 from harness.errors import UsageError
 
 DEFAULT_KAFKA = "4.3.1"
+DEFAULT_ZK_KAFKA = "3.9.2"
 FIRST_CONTROLLER_ID = 100
 
 

@@ -1,0 +1,33 @@
+"""A spec as the command-line options that ask for it; `harness.cli.options` reads them back."""
+
+from __future__ import annotations
+
+from harness.cluster.spec import ClusterSpec
+
+
+def arguments(spec: ClusterSpec) -> list[str]:
+    """Only what differs from the default."""
+    default = ClusterSpec()
+    named = {
+        "--kafka-dir": spec.kafka_dir,
+        "--kafka": None if spec.kafka_dir or spec.kafka == default.kafka else spec.kafka,
+        "--mode": None if spec.mode is default.mode else spec.mode.value,
+        "--brokers": None if spec.brokers == default.brokers else spec.brokers,
+        "--controllers": spec.controllers,
+        "--zookeepers": None if spec.zookeepers == default.zookeepers else spec.zookeepers,
+        "--sasl": spec.security.sasl,
+    }
+    repeated = [
+        *(("--rack", rack) for rack in spec.racks),
+        *(("--set", f"{name}={value}") for name, value in spec.overrides.items()),
+        *(
+            ("--set", f"{node}:{name}={value}")
+            for node, values in spec.node_overrides.items()
+            for name, value in values.items()
+        ),
+        *(("--node-kafka", f"{node}={version}") for node, version in spec.node_kafka.items()),
+        *(("--feature", f"{name}={level}") for name, level in spec.features.items()),
+        *(("--user", user) for user in spec.security.users),
+    ]
+    pairs = [*((name, str(value)) for name, value in named.items() if value is not None), *repeated]
+    return [part for pair in pairs for part in pair] + (["--tls"] if spec.security.tls else [])
