@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -58,18 +59,22 @@ def distribution(
 
     `kafka_dir` is a local build of it to use instead; `repair` replaces damaged jars.
     """
-    kafka = described(version, java) if kafka_dir is None else _local(version, java, kafka_dir)
+    kafka = described(version, java, kafka_dir)
     for program in programs:
         if program not in kafka.programs:
             raise UsageError(f"Kafka {version} has no {program.label}: ZooKeeper mode ended with Kafka 3.9")
     if kafka_dir is None:
         ensure_jars(read_lock(version), distribution_directory(version) / "jars", progress, repair=repair)
+    else:
+        _forget_others(kafka.trained)
     train(kafka, programs, progress)
     return kafka
 
 
-def described(version: str, java: Java) -> Distribution:
+def described(version: str, java: Java, kafka_dir: Path | None = None) -> Distribution:
     """Kafka `version` as it will be; downloads and trains nothing."""
+    if kafka_dir is not None:
+        return _local(version, java, kafka_dir.absolute())
     directory = distribution_directory(version)
     jars = tuple(directory / "jars" / jar.file_name for jar in read_lock(version).jars)
     classpath = os.pathsep.join(str(jar) for jar in jars)
@@ -86,6 +91,12 @@ def _local(version: str, java: Java, kafka_dir: Path) -> Distribution:
     if found != version:
         raise UsageError(f"{kafka_dir} is Kafka {found}, not {version}: leave the version out, or give that one")
     jars = jars_in(kafka_dir)
-    place = hashlib.sha256(str(kafka_dir.absolute()).encode()).hexdigest()[:12]
-    trained = trained_path(distribution_directory(f"local-{place}"), java, identity_of(jars))
-    return Distribution(version=version, java=java, jars=jars, trained=trained)
+    place = cache_dir() / "kafka-dir" / hashlib.sha256(str(kafka_dir).encode()).hexdigest()[:12]
+    return Distribution(version=version, java=java, jars=jars, trained=trained_path(place, java, identity_of(jars)))
+
+
+def _forget_others(trained: Path) -> None:
+    """A local build is built again and again: only the archives of its latest jars are worth their space."""
+    for other in trained.parent.glob("java-*"):
+        if other != trained:
+            shutil.rmtree(other, ignore_errors=True)

@@ -27,6 +27,7 @@ Features = Mapping[str, int]
 Tool = Callable[[Path, Sequence[str]], list[str]]
 """The command line of the storage tool, from where it may log and its arguments."""
 
+_NO_FEATURES = "unrecognized arguments: '--feature"
 _FEATURE = re.compile(r"[a-z][a-z0-9.]*")
 _PASSWORD = re.compile(r"[A-Za-z0-9_-]+")
 _NODE = """process.roles=broker,controller
@@ -155,7 +156,11 @@ def _refusal(
 
 
 def _words(output: str) -> str:
-    """What matters in a tool's output: the message of the exception it shows, else its last line."""
+    """What matters in the tool's output: the exception it shows, what it says of its arguments, else its last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it said nothing"]
-    thrown = next((line for line in lines if "Exception: " in line), None)
-    return thrown.partition("Exception: ")[2] if thrown else lines[-1].removeprefix("kafka-storage: error: ")
+    for mark in ("Exception: ", "kafka-storage: error: "):
+        for line in lines:
+            if mark in line:
+                words = line.partition(mark)[2]
+                return "it knows no feature levels" if words.startswith(_NO_FEATURES) else words
+    return lines[-1]
