@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,8 +17,9 @@ from harness.clients.access import Access
 from harness.closeable import Closeable
 from harness.cluster.brokers import Brokers
 from harness.cluster.config import NodeAddresses, Stage, first_stage, properties, render
-from harness.cluster.distribution import Distribution, Program, random_id
+from harness.cluster.distribution import Distribution, Format, Program, random_id
 from harness.cluster.node import Node, NodeState
+from harness.cluster.security import Secrets
 from harness.cluster.spec import ClusterSpec, Listener, Mode, NodeRole, NodeSpec
 from harness.cluster.zookeeper import Znodes, znodes
 from harness.errors import ClusterError, UsageError
@@ -47,6 +49,7 @@ class Cluster(Brokers, Closeable):
 
     backend: ClassVar[str]
     links: Links
+    secrets: Secrets
 
     def __init__(
         self,
@@ -70,11 +73,17 @@ class Cluster(Brokers, Closeable):
     def start(self) -> None:
         """Provision all nodes and start those that serve, and return when all brokers are registered and unfenced."""
         self._provision()
+        self.secrets = Secrets.make(self.spec, {node.name: self._hosts(node) for node in self.spec.nodes}, self.ledger)
         for spec in self.spec.nodes:
             self._configure(spec)
             self.nodes[spec.name] = self._make(spec)
-        for node in self.nodes.values():
-            if not self._waits_for_migration(node.spec):
+        serving = [node for node in self.nodes.values() if not self._waits_for_migration(node.spec)]
+        zookeepers = [node for node in serving if node.spec.role is NodeRole.ZOOKEEPER]
+        for node in zookeepers:
+            node.start()
+        self._introduce_users()
+        for node in serving:
+            if node not in zookeepers:
                 node.start()
         self.wait_ready()
 
@@ -165,11 +174,11 @@ class Cluster(Brokers, Closeable):
         return ",".join(str(self.links.address(link)) for link in links)
 
     def access(self, listener: Listener = Listener.CLIENT) -> Access:
-        return Access(bootstrap=self.bootstrap(listener))
+        return self.secrets.access(self.bootstrap(listener))
 
     def access_to(self, node: Node) -> Access:
         """How the harness itself reaches one node, past all links."""
-        return Access(bootstrap=str(node.direct))
+        return self.secrets.access(str(node.direct), listener=node.spec.direct_listener)
 
     @contextmanager
     def znodes(self) -> Iterator[Znodes]:
@@ -187,6 +196,11 @@ class Cluster(Brokers, Closeable):
 
     @abstractmethod
     def _place(self, node: NodeSpec) -> Place: ...
+
+    @property
+    @abstractmethod
+    def _secrets_inside(self) -> Path:
+        """The directory of the cluster's secrets as nodes see it."""
 
     @abstractmethod
     def _make(self, node: NodeSpec) -> Node:
@@ -212,7 +226,17 @@ class Cluster(Brokers, Closeable):
         if not any(data.glob("*")):
             data.mkdir(parents=True, exist_ok=True)
             self._format(node, data)
-        values = properties(self.spec, node, place.addresses, str(place.inside / DATA), stage=self._stages[node.name])
+        security = self.secrets.node_properties(
+            node, self._secrets_inside, zk_mode=self._program(node) is Program.ZK_BROKER
+        )
+        values = properties(
+            self.spec,
+            node,
+            place.addresses,
+            str(place.inside / DATA),
+            stage=self._stages[node.name],
+            security=security,
+        )
         (directory / PROPERTIES).write_text(render(values))
         hosts = {"localhost": "127.0.0.1", **place.names}
         (directory / HOSTS).write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
@@ -227,8 +251,24 @@ class Cluster(Brokers, Closeable):
     def format(self, name: str, cluster_id: str | None = None) -> None:
         """Format a node's storage for KRaft; `cluster_id` is that of the cluster it is to join."""
         node = self.spec.node(name)
-        layout = self.distributions[self.spec.oldest].learn(self.spec.features)
-        layout.write(self._directory_of(node) / DATA, cluster_id=cluster_id or self.cluster_id, node_id=node.id)
+        directory = self._directory_of(node) / DATA
+        self._layout.write(directory, cluster_id=cluster_id or self.cluster_id, node_id=node.id)
+
+    @cached_property
+    def _layout(self) -> Format:
+        return self.distributions[self.spec.oldest].learn(self.spec.features, self.secrets.scram_users())
+
+    def _introduce_users(self) -> None:
+        """ZooKeeper holds the users that brokers prove themselves as, so it must know them before there is a broker."""
+        if self.spec.mode is Mode.ZK and (users := self.secrets.znodes()):
+            with self.znodes() as session:
+                for path, credentials in users:
+                    session.create(path, credentials)
+
+    def _hosts(self, node: NodeSpec) -> set[str]:
+        """The names and addresses by which a node is reached, for its certificate."""
+        addresses = self._place(node).addresses
+        return {node.name, *(address.host for address in (*addresses.bind.values(), *addresses.clients.values()))}
 
     def _renewed(self, old: Node) -> Node:
         """A stopped node again, from what the spec and its stage say now."""

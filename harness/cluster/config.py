@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener, Mode, NodeRole, NodeSpec
+from harness.cluster.spec import ClusterSpec, Listener, Mode, NodeRole, NodeSpec
 from harness.network.topology import Address
 
 # Small and fast, and time-outs short enough to see an election in two seconds; kafka-semantics.md §5 has the reasons.
@@ -105,14 +105,19 @@ class NodeAddresses:
 
 
 def properties(
-    spec: ClusterSpec, node: NodeSpec, addresses: NodeAddresses, data: str, *, stage: Stage
+    spec: ClusterSpec,
+    node: NodeSpec,
+    addresses: NodeAddresses,
+    data: str,
+    *,
+    stage: Stage,
+    security: Mapping[str, str],
 ) -> dict[str, str]:
-    """What one node is started with: `server.properties`, or ZooKeeper's own configuration."""
+    """What one node is started with: `server.properties`, or ZooKeeper's own configuration, which has no security."""
     if node.role is NodeRole.ZOOKEEPER:
         return _zookeeper(spec, addresses, data) | spec.node_overrides.get(node.name, {})
     rendered = COMMON | {name: str(min(3, spec.brokers)) for name in REPLICATED}
     rendered["transaction.state.log.min.isr"] = str(min(2, spec.brokers))
-    rendered["listener.security.protocol.map"] = ",".join(f"{listener}:PLAINTEXT" for listener in KAFKA_LISTENERS)
     rendered["log.dirs"] = data
     if node.is_broker:
         rendered |= _broker(node, addresses, stage)
@@ -124,10 +129,7 @@ def properties(
         rendered |= _zk(spec, addresses, hybrid=stage is Stage.HYBRID)
     if stage is not Stage.KRAFT and node.is_broker:
         rendered |= ZK_BROKER | {"broker.id": str(node.id), "control.plane.listener.name": Listener.CONTROL.value}
-    return rendered | spec.overrides | spec.node_overrides.get(node.name, {})
-
-
-KAFKA_LISTENERS = (*CLIENT_LISTENERS, Listener.REPL, Listener.CONTROLLER, Listener.CONTROL)
+    return rendered | dict(security) | spec.overrides | spec.node_overrides.get(node.name, {})
 
 
 def render(values: Mapping[str, str]) -> str:

@@ -142,6 +142,10 @@ class ProcessCluster(Cluster):
         names = {socket.gethostname(): "127.0.0.1"} | subnet.hosts(node)
         return Place(addresses=addresses, names=names, inside=self._directory_of(node))
 
+    @property
+    def _secrets_inside(self) -> Path:
+        return self.secrets.directory
+
     def _make(self, node: NodeSpec) -> ProcessNode:
         directory = self._directory_of(node)
         argv = self.distributions[node.kafka].command(

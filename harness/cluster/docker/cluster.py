@@ -39,6 +39,7 @@ from harness.network.topology import Address, Link, links_of
 
 INSIDE = Path("/lockstep")
 """Where a node's directory is in its containers."""
+SECRETS = Path("/lockstep-secrets")
 
 
 class DockerCluster(Cluster):
@@ -109,6 +110,10 @@ class DockerCluster(Cluster):
         names = {peer.name: sidecar.meaning_of(peer) for peer in self.spec.nodes}
         return Place(addresses=addresses, names=names, inside=INSIDE)
 
+    @property
+    def _secrets_inside(self) -> Path:
+        return SECRETS
+
     def _make(self, node: NodeSpec) -> DockerNode:
         assert self._resources is not None
         if (before := self.nodes.get(node.name)) is not None:
@@ -129,13 +134,16 @@ class DockerCluster(Cluster):
                 **kafka.logging.properties(INSIDE / kafka.logging.file.name),
             },
         )
+        mounts = {str(directory): (str(INSIDE), "rw")}
+        if self.secrets.directory.exists():
+            mounts[str(self.secrets.directory)] = (str(SECRETS), "ro")
         container = self._container(
             self._resources,
             node.name,
             self._images[node.kafka],
             command,
             output="stdout.log",
-            mounts={str(directory): (str(INSIDE), "rw")},
+            mounts=mounts,
             network_mode=f"container:{sidecar.container.id}",
         )
         return DockerNode(
