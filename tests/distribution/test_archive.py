@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shutil
@@ -11,37 +12,28 @@ import psutil
 import pytest
 
 from harness.cache import CACHE_VARIABLE
-from harness.cluster.distribution import Distribution, distribution, distribution_directory, leash, usable
-from harness.cluster.distribution.archive import trained
-from harness.cluster.spec import DEFAULT_KAFKA
-from harness.errors import EnvironmentError_
-from harness.java import Java, find_java
+from harness.cluster.distribution import Distribution, Program, distribution, leash, usable
+from harness.cluster.distribution.training import train
+from harness.errors import EnvironmentError_, UsageError
+from harness.java import Java
 from harness.progress import Progress
 from harness.wait import wait_until
 
 QUIET = Progress(quiet=True)
 
 
-@pytest.fixture(scope="module")
-def java() -> Java:
-    return find_java()
-
-
-@pytest.fixture(scope="module")
-def kafka(java: Java) -> Distribution:
-    return distribution(DEFAULT_KAFKA, java, QUIET)
-
-
 def test_java_accepts_the_archive_for_exactly_this_class_path(kafka: Distribution, tmp_path: Path) -> None:
-    assert usable(kafka.archive, kafka.java, kafka.classpath)
+    archive = kafka.archive(Program.KRAFT)
+    assert usable(archive, kafka.java, kafka.classpath)
     elsewhere = [str(shutil.copy2(jar, tmp_path)) for jar in kafka.jars]  # the same but for the place
-    assert not usable(kafka.archive, kafka.java, os.pathsep.join(elsewhere))
+    assert not usable(archive, kafka.java, os.pathsep.join(elsewhere))
     (tmp_path / "not-one.jsa").write_bytes(b"x" * 4096)
     assert not usable(tmp_path / "not-one.jsa", kafka.java, kafka.classpath)
 
 
 def test_the_command_names_archive_logging_heap_and_what_the_caller_adds(kafka: Distribution, tmp_path: Path) -> None:
     command = kafka.command(
+        Program.KRAFT,
         "node.properties",
         log_directory=tmp_path,
         heap_min_mb=64,
@@ -54,39 +46,49 @@ def test_the_command_names_archive_logging_heap_and_what_the_caller_adds(kafka: 
     assert {
         "-Xms64m",
         "-Xmx128m",
-        f"-XX:SharedArchiveFile={kafka.archive}",
+        f"-XX:SharedArchiveFile={kafka.archive(Program.KRAFT)}",
         f"-Dkafka.logs.dir={tmp_path}",
+        f"-Dlog4j2.configurationFile={kafka.logging.file}",
         "-Djdk.net.hosts.file=hosts",
         "-XX:+ExitOnOutOfMemoryError",
     } <= set(command)
 
 
-def test_a_node_logs_to_its_own_file(kafka: Distribution, tmp_path: Path) -> None:
-    command = kafka.command(str(tmp_path / "missing.properties"), log_directory=tmp_path)
-    subprocess.run(command, capture_output=True, timeout=120)
-    assert re.search(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ERROR .*", (tmp_path / "server.log").read_text(), re.MULTILINE)
+def test_every_program_has_its_own_main_class_and_heap(kafka: Distribution, tmp_path: Path) -> None:
+    old = dataclasses.replace(kafka, jars=(Path("zookeeper-3.8.4.jar"), Path("reload4j-1.2.25.jar")), trained=tmp_path)
+    assert old.programs == tuple(Program)
+    zookeeper, broker = (old.command(p, log_directory=tmp_path) for p in (Program.ZOOKEEPER, Program.ZK_BROKER))
+    assert zookeeper[-1] == "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+    assert broker[-1] == "kafka.Kafka"
+    assert _heap_mb(zookeeper) < _heap_mb(broker)
+    assert f"-Dlog4j.configuration=file:{old.logging.file}" in broker
+    assert not any("SharedArchiveFile" in word for word in broker)  # there is none, and Java would complain
+
+
+def _heap_mb(command: list[str]) -> int:
+    return next(int(word[4:-1]) for word in command if word.startswith("-Xmx"))
+
+
+def test_a_version_without_zookeeper_refuses_its_programs_before_anything_is_fetched(
+    java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    with pytest.raises(UsageError, match=r"Kafka 4\.3\.1 has no zk-broker: ZooKeeper mode ended with Kafka 3\.9"):
+        distribution("4.3.1", java, QUIET, programs=(Program.ZK_BROKER,))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_training_run_says_where_its_logs_are_and_leaves_nothing_else(
-    java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kafka: Distribution, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    empty = dataclasses.replace(kafka, jars=(tmp_path / "no.jar",), trained=tmp_path / "trained")
+    shutil.copytree(kafka.trained / "formats", empty.trained / "formats")
     with pytest.raises(EnvironmentError_, match=rf"see the logs in {tmp_path}/lockstep-training-\w+") as caught:
-        trained(tmp_path / "kafka", DEFAULT_KAFKA, java, str(tmp_path / "no.jar"), QUIET)
+        train(empty, [Program.KRAFT], QUIET)
     logs = Path(re.findall(r"logs in (\S+),", str(caught.value))[0])
-    assert "ClassNotFoundException" in (logs / "format.log").read_text()
-    assert [path.name for path in (tmp_path / "kafka").iterdir() if not path.name.endswith(".lock")] == []
-
-
-@pytest.mark.long
-def test_training_in_an_empty_cache(java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jars = distribution_directory(DEFAULT_KAFKA) / "jars"
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    shutil.copytree(jars, distribution_directory(DEFAULT_KAFKA) / "jars")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    kafka = distribution(DEFAULT_KAFKA, java, QUIET)
-    assert usable(kafka.archive, java, kafka.classpath)
-    assert not list(tmp_path.glob("lockstep-training-*"))
+    assert "ClassNotFoundException" in (logs / "kraft.log").read_text()
+    assert [path.name for path in empty.trained.iterdir() if not path.name.endswith(".lock")] == ["formats"]
 
 
 LEASH = [sys.executable, "-I", leash.__file__]

@@ -9,6 +9,7 @@ from harness.cache import CACHE_VARIABLE
 from harness.cluster.distribution import Jar, Lock, known_versions, read_lock, write_lock
 from harness.cluster.distribution.lock import SHIPPED_LOCKS, encode
 from harness.cluster.distribution.locking import lock
+from harness.cluster.distribution.repository import REPOSITORY_VARIABLE
 from harness.cluster.spec import DEFAULT_KAFKA
 from harness.errors import EnvironmentError_, UsageError
 from harness.progress import Progress
@@ -77,11 +78,23 @@ def test_a_lock_of_another_format_or_with_clashing_names_is_refused() -> None:
         Lock(kafka="1", roots=(), jars=(one, other))
 
 
-def test_what_is_no_release_is_not_even_looked_for() -> None:
-    with pytest.raises(UsageError, match="not a Kafka release"):
-        lock("latest", Progress(quiet=True))
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [
+        ("latest", "'latest' is not a Kafka release such as 4.3.1"),
+        ("2.8.2", "too old: Lockstep runs Kafka 3.6 and newer"),
+    ],
+)
+def test_what_is_no_release_is_not_even_looked_for(
+    version: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REPOSITORY_VARIABLE, "http://127.0.0.1:9")  # nobody answers there
+    with pytest.raises(UsageError, match=sentence):
+        lock(version, Progress(quiet=True))
 
 
+# One for each way in which a release names what it logs with.
 @pytest.mark.long
-def test_locking_again_gives_the_shipped_lock() -> None:
-    assert lock(DEFAULT_KAFKA, Progress(quiet=True)) == read_lock(DEFAULT_KAFKA)
+@pytest.mark.parametrize("version", ["3.6.2", "3.9.2", "4.0.2", DEFAULT_KAFKA])
+def test_locking_again_gives_the_shipped_lock(version: str) -> None:
+    assert lock(version, Progress(quiet=True)) == read_lock(version)

@@ -2,54 +2,97 @@
 
 from __future__ import annotations
 
-import subprocess
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from harness.cluster.distribution import Distribution, distribution, random_id
-from harness.cluster.distribution.storage import BOOTSTRAP, META, read_meta
-from harness.cluster.spec import DEFAULT_KAFKA
-from harness.errors import ClusterError
-from harness.java import find_java
-from harness.progress import Progress
+from harness.cluster.distribution import Distribution, ScramUser, random_id, storage
+from harness.cluster.distribution.storage import BOOTSTRAP, META, STORAGE_TOOL, read_meta
+from harness.errors import ClusterError, EnvironmentError_, UsageError
+from tests.distribution.nodes import BROKER, CONTROLLER, same_as_the_storage_tool, without_times
 
-CONTROLLER = """process.roles=controller
-node.id=100
-controller.quorum.voters=100@127.0.0.1:19093
-controller.listener.names=CONTROLLER
-listeners=CONTROLLER://127.0.0.1:19093
-log.dirs={directory}
-"""
-BROKER = """process.roles=broker
-node.id=100
-controller.quorum.voters=1@127.0.0.1:19093
-controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:19092
-log.dirs={directory}
-"""
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Distribution:
-    return distribution(DEFAULT_KAFKA, find_java(), Progress(quiet=True))
+ALICE = ScramUser(mechanism="SCRAM-SHA-256", name="alice", password="wonder-land_7")
+BOB = ScramUser(mechanism="SCRAM-SHA-512", name="bob", password="the-builder_8")
 
 
 @pytest.mark.parametrize("properties", [CONTROLLER, BROKER], ids=["controller", "broker"])
 def test_the_same_as_the_storage_tool_writes(kafka: Distribution, properties: str, tmp_path: Path) -> None:
-    cluster_id = random_id()
-    theirs, ours, configuration = tmp_path / "theirs", tmp_path / "ours", tmp_path / "node.properties"
-    configuration.write_text(properties.format(directory=theirs))
-    tool = kafka.command(
-        "format", "-t", cluster_id, "-c", str(configuration), main="kafka.tools.StorageTool", log_directory=tmp_path
-    )
-    subprocess.run(tool, check=True, capture_output=True, timeout=120)
+    same_as_the_storage_tool(kafka, properties, {}, tmp_path)
 
-    directory_id = read_meta(theirs)["directory.id"]
-    kafka.format(ours, cluster_id=cluster_id, node_id=100, directory_id=directory_id)
-    assert {path.name for path in ours.iterdir()} == {path.name for path in theirs.iterdir()} == {META, BOOTSTRAP}
-    assert read_meta(ours) == read_meta(theirs)
-    assert _without_times((ours / BOOTSTRAP).read_bytes()) == _without_times((theirs / BOOTSTRAP).read_bytes())
+
+def test_feature_levels_are_those_asked_for(kafka: Distribution, tmp_path: Path) -> None:
+    features = {"transaction.version": 0, "eligible.leader.replicas.version": 0}
+    same_as_the_storage_tool(kafka, CONTROLLER, features, tmp_path)
+    assert without_times(kafka.learn(features).bootstrap) != without_times(kafka.learn().bootstrap)
+
+
+def test_feature_levels_are_learnt_once(kafka: Distribution, tmp_path: Path) -> None:
+    asked = _Asked(kafka)
+    for _ in range(2):
+        learnt = storage.learn(kafka.version, asked, tmp_path, {"transaction.version": 1}, ())
+    assert len(asked.arguments) == 1
+    storage.learn(kafka.version, asked, tmp_path, {"transaction.version": 0}, ())
+    assert len(asked.arguments) == 2
+    assert without_times(learnt.bootstrap) != without_times(kafka.learn().bootstrap)
+
+
+@pytest.mark.parametrize(
+    ("features", "sentence"),
+    [
+        ({"foo.version": 1}, "cannot be formatted with foo.version=1: Unsupported feature: foo.version. Supported"),
+        (
+            {"transaction.version": 99},
+            "cannot be formatted with transaction.version=99: No feature:transaction.version",
+        ),
+        ({"metadata.version": 99}, "No MetadataVersion with feature level 99"),
+        ({"../evil": 1}, "'../evil' is not the name of a Kafka feature"),
+    ],
+)
+def test_a_feature_or_level_it_does_not_know_is_wrong_usage(
+    kafka: Distribution, features: dict[str, int], sentence: str, tmp_path: Path
+) -> None:
+    elsewhere = dataclasses.replace(kafka, trained=tmp_path)
+    with pytest.raises(UsageError) as caught:
+        elsewhere.learn(features)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.rglob("*") if not path.name.endswith(".lock")] in ([], ["formats"])
+
+
+def test_users_are_in_the_metadata_and_their_passwords_nowhere(
+    kafka: Distribution, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    asked = _Asked(kafka)
+    learnt = storage.learn(kafka.version, asked, tmp_path / "learnt", {}, [ALICE, BOB])
+    assert list(tmp_path.iterdir()) == []
+    assert b"alice" in learnt.bootstrap
+    assert b"bob" in learnt.bootstrap
+    for secret in (ALICE.password, BOB.password):
+        assert secret.encode() not in learnt.bootstrap
+        assert secret not in repr((learnt, ALICE, BOB))
+        assert secret not in " ".join(word for words in asked.arguments for word in words)
+
+
+def test_a_refusal_does_not_tell_a_password(kafka: Distribution, tmp_path: Path) -> None:
+    wrong = ScramUser(mechanism="SCRAM-SHA-1", name="alice", password="wonder-land_7")
+    with pytest.raises(EnvironmentError_, match="mechanism SCRAM-SHA-1 is not supported"):
+        kafka.learn(scram=[wrong])
+
+    def talkative(_: Path, __: Sequence[str]) -> list[str]:
+        return ["sh", "-c", "cat; exit 1"]
+
+    with pytest.raises(EnvironmentError_, match=r'name=alice,password="\*\*\*"'):
+        storage.learn(kafka.version, talkative, tmp_path, {}, [wrong])
+
+
+@pytest.mark.parametrize(("name", "password"), [("alice", 'a"],[name=eve'), ("a,b", "fine")])
+def test_what_the_tool_would_misread_is_refused_without_telling_it(name: str, password: str) -> None:
+    with pytest.raises(ValueError, match="made of letters") as caught:
+        ScramUser(mechanism="SCRAM-SHA-256", name=name, password=password)
+    assert password not in str(caught.value)
 
 
 def test_every_directory_gets_its_own_id_and_is_formatted_once(kafka: Distribution, tmp_path: Path) -> None:
@@ -62,18 +105,30 @@ def test_every_directory_gets_its_own_id_and_is_formatted_once(kafka: Distributi
     assert (tmp_path / "one" / META).read_bytes() == before
 
 
+def test_one_format_serves_all_nodes_of_a_cluster(kafka: Distribution, tmp_path: Path) -> None:
+    learnt, cluster_id = kafka.learn(), random_id()
+    for node_id in (1, 2):
+        learnt.write(tmp_path / str(node_id), cluster_id=cluster_id, node_id=node_id)
+    one, two = read_meta(tmp_path / "1"), read_meta(tmp_path / "2")
+    assert (one["node.id"], two["node.id"]) == ("1", "2")
+    assert one["cluster.id"] == two["cluster.id"] == cluster_id
+    assert (tmp_path / "1" / BOOTSTRAP).read_bytes() == (tmp_path / "2" / BOOTSTRAP).read_bytes()
+
+
 def test_ids_look_as_kafka_s_do() -> None:
     ids = {random_id() for _ in range(500)}
     assert len(ids) == 500
     assert all(len(one) == 22 and not one.startswith("-") for one in ids)
 
 
-def _without_times(checkpoint: bytes) -> list[bytes]:
-    """The record batches without their timestamps and the checksum over them (record batch format, magic 2)."""
-    batches = []
-    while checkpoint:
-        length = 12 + int.from_bytes(checkpoint[8:12])
-        batch, checkpoint = checkpoint[:length], checkpoint[length:]
-        batches.append(batch[:17] + batch[21:27] + batch[43:])
-    assert len(batches) == 3  # header, feature levels, footer
-    return batches
+class _Asked:
+    """The real storage tool, and the command lines with which it was run."""
+
+    def __init__(self, kafka: Distribution) -> None:
+        self._kafka = kafka
+        self.arguments: list[list[str]] = []
+
+    def __call__(self, work: Path, arguments: Sequence[str]) -> list[str]:
+        command = self._kafka.tool(STORAGE_TOOL, *arguments, log_directory=work)
+        self.arguments.append(command)
+        return command

@@ -29,7 +29,7 @@ Tool = Callable[[Path, Sequence[str]], list[str]]
 
 _NO_FEATURES = "unrecognized arguments: '--feature"
 _FEATURE = re.compile(r"[a-z][a-z0-9.]*")
-_PASSWORD = re.compile(r"[A-Za-z0-9_-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _NODE = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:9093
@@ -50,8 +50,9 @@ class ScramUser:
     password: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        if not _PASSWORD.fullmatch(self.password):  # the tool has a little language of its own around it
-            raise ValueError("a SCRAM password is made of letters, digits, - and _")
+        # The tool has a little language of its own around them.
+        if not _PLAIN.fullmatch(self.name) or not _PLAIN.fullmatch(self.password):
+            raise ValueError("a SCRAM user's name and password are made of letters, digits, - and _")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
