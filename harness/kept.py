@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from harness.cluster.backends import Backend, prepare
-from harness.cluster.spec import ClusterSpec, Listener
-from harness.disk import replace_file
+from harness.cluster.description import describe
+from harness.cluster.spec import ClusterSpec
 from harness.errors import ClusterError, UsageError
 from harness.heal import heal, owning
 from harness.java import find_java
@@ -19,17 +19,16 @@ from harness.progress import Progress
 from harness.rundir import state_dir
 from harness.scenario import suggestion
 
-CLUSTER = "cluster.json"
-
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """`cluster.json`: a kept cluster, as `up` reports it."""
+    """A kept cluster, as `up` reports it."""
 
     name: str
     backend: str
     spec: ClusterSpec
     bootstrap: str
     bootstrap_b: str
+    client_config: str | None
     directory: str
 
 
@@ -44,16 +43,16 @@ def keep(name: str, spec: ClusterSpec, backend: str, progress: Progress) -> Kept
         cluster = open_cluster(directory, ledger)
         with progress.action(f"starting cluster {name}"):
             cluster.start()
-        kept = Kept(
-            name=name,
-            backend=backend,
-            spec=spec,
-            bootstrap=cluster.bootstrap(),
-            bootstrap_b=cluster.bootstrap(Listener.CLIENT_B),
-            directory=str(directory),
-        )
-        replace_file(directory / CLUSTER, msgspec.json.encode(kept))
-    return kept
+        described = describe(cluster)
+    return Kept(
+        name=name,
+        backend=backend,
+        spec=spec,
+        bootstrap=described.bootstrap,
+        bootstrap_b=described.bootstrap_b,
+        client_config=described.client_config,
+        directory=str(directory),
+    )
 
 
 def _require_free(name: str, directory: Path) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir
+from harness.cli.options import Chosen, F, as_json, cluster_options, echo, print_json, print_table, runs_dir
 from harness.cluster.spec import DEFAULT_KAFKA
 from harness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from harness.heal import Healed
+    from harness.status import NodeStatus, PartitionStatus
 
 
 @click.command()
@@ -30,6 +32,8 @@ def up(name: str, chosen: Chosen, as_json: bool) -> None:
         print_json(kept)
     else:
         echo(f"cluster {name} is up: bootstrap.servers={kept.bootstrap}")
+        if kept.client_config:
+            echo(f"client properties, with the password: {kept.client_config}")
         echo(f"stop it with: lockstep down --name {name}")
 
 
@@ -45,6 +49,80 @@ def down(name: str, as_json: bool) -> None:
         print_json({"name": name, "removed": removed})
     else:
         echo(f"cluster {name} is down ({len(removed)} removed: {', '.join(removed) or 'nothing was running'})")
+
+
+def looked_at(command: F) -> F:
+    """The options that name a cluster to look at, handed to the command as `directory`."""
+
+    @functools.wraps(command)
+    def with_directory(*args: Any, name: str | None, run_name: str | None, runs_dir: Path, **options: Any) -> Any:
+        return command(*args, directory=_cluster_directory(name, run_name, runs_dir), **options)
+
+    decorated: Any = runs_dir(with_directory)
+    decorated = click.option("--run", "run_name", help="The cluster of a run that is going on, instead.")(decorated)
+    option = click.option("--name", help="A cluster that `up` left running; by default the one called default.")
+    return cast(F, option(decorated))
+
+
+def _cluster_directory(name: str | None, run_name: str | None, runs: Path) -> Path:
+    from harness.kept import kept_directory
+    from harness.rundir import find_run
+
+    if run_name is None:
+        return kept_directory(name or "default")
+    if name is not None:
+        raise UsageError("give --name or --run, not both")
+    return find_run(run_name, runs)
+
+
+@click.command()
+@looked_at
+@as_json
+def status(directory: Path, as_json: bool) -> None:
+    """Show a cluster: nodes with memory, controller, leaders and ISRs, broken links, active faults."""
+    from harness.status import status as look
+
+    now = look(directory)
+    if as_json:
+        print_json(now)
+        return
+    echo(f"Kafka {now.kafka}, {now.mode}, {now.backend}: bootstrap.servers={now.bootstrap}")
+    print_table(("node", "state", "kafka", "rack", "memory", "identity", "address"), map(_node_row, now.nodes))
+    echo(f"controller: {'none known' if now.controller is None else now.controller}")
+    if now.partitions:
+        print_table(("partition", "leader", "epoch", "isr", "replicas"), map(_partition_row, now.partitions))
+    broken = [f"{link.source} > {link.destination} {link.listener} {link.condition}" for link in now.links_broken]
+    echo(f"links: {now.links}, {', '.join(broken) or 'all open'}")
+    echo(f"faults: {'; '.join(now.faults) or 'none'}")
+
+
+def _node_row(node: NodeStatus) -> tuple[object, ...]:
+    memory = "" if node.memory_mb is None else f"{node.memory_mb} MB"
+    return (node.name, node.state, node.kafka, node.rack or "", memory, node.identity, node.address)
+
+
+def _partition_row(partition: PartitionStatus) -> tuple[object, ...]:
+    isr, replicas = (",".join(map(str, ids)) for ids in (partition.isr, partition.replicas))
+    return (f"{partition.topic}-{partition.partition}", partition.leader, partition.leader_epoch, isr, replicas)
+
+
+@click.command()
+@looked_at
+@as_json
+def links(directory: Path, as_json: bool) -> None:
+    """Show every link of a cluster: its condition, and the bytes it has carried each way."""
+    from harness.cluster.description import read_description
+    from harness.status import link_statuses
+
+    found = link_statuses(read_description(directory))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (link.source, link.destination, link.listener, link.condition, link.to_destination_bytes, link.to_source_bytes)
+        for link in found
+    ]
+    print_table(("source", "destination", "listener", "condition", "bytes there", "bytes back"), rows)
 
 
 @click.command()
@@ -118,4 +196,4 @@ def image_build(kafka: str, base: str | None) -> None:
     echo(build_image(kafka, Progress(), base))
 
 
-COMMANDS = (up, down, heal, logs, image)
+COMMANDS = (up, down, status, links, heal, logs, image)

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from harness.cli.options import as_json, echo, print_json, runs_dir, scenario_dirs
+from harness.cli.options import as_json, echo, print_json, print_table, runs_dir, scenario_dirs
 from harness.cluster.spec import DEFAULT_KAFKA, Mode
 from harness.errors import ExitCode
 
@@ -52,15 +50,7 @@ def list_(what: str, scenario_dirs: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    table.add_column("summary")
-    for row in rows:
-        table.add_row(str(row["name"]), str(row["summary"]))
-    console = Console(soft_wrap=True)
-    with console.capture() as captured:
-        console.print(table)
-    echo(captured.get().rstrip("\n"))
+    print_table(("name", "summary"), [(row["name"], row["summary"]) for row in rows])
 
 
 def _scenarios(directories: tuple[Path, ...]) -> list[dict[str, object]]:

@@ -6,13 +6,15 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
 import msgspec
+from rich.console import Console
+from rich.table import Table
 
 from harness.cluster.spec import DEFAULT_KAFKA, DEFAULT_ZK_KAFKA, ClusterSpec, Mechanism, Mode, Security
 from harness.errors import UsageError
@@ -192,3 +194,16 @@ def echo(line: object) -> None:
 
 def print_json(value: object) -> None:
     echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns that line up, with nothing between them but space: for people, and for `awk`."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    for row in rows:
+        table.add_row(*map(str, row))
+    console = Console(soft_wrap=True)
+    with console.capture() as captured:
+        console.print(table)
+    echo(captured.get().rstrip("\n"))

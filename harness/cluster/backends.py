@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from harness.cluster.cluster import Cluster
-from harness.cluster.distribution import Program, distribution
+from harness.cluster.distribution import Distribution, Program, distribution
 from harness.cluster.docker import DockerCluster, prepare_image, require_engine
 from harness.cluster.process import ProcessCluster
 from harness.cluster.spec import ClusterSpec, Mode, NodeRole
+from harness.errors import UsageError
 from harness.java import Java
 from harness.ledger import Ledger
 from harness.network.server_binary import toxiproxy_server
@@ -38,22 +39,31 @@ def prepare(
     """
     if backend is Backend.DOCKER:
         require_engine()
-    programs = _programs(spec)
-    versions = sorted({*spec.versions, *also})
-    local = Path(spec.kafka_dir) if spec.kafka_dir else None
-    kafkas = {
-        version: distribution(
-            version, java, progress, programs=programs, kafka_dir=local if version == spec.kafka else None
-        )
-        for version in versions
-    }
-    if Program.KRAFT in programs:
-        kafkas[spec.oldest].learn(spec.features)  # refuses levels that this version does not know
+        if spec.kafka_dir is not None:
+            raise UsageError("a local Kafka build runs on the process backend only: images are made of locked jars")
+    kafkas = distributions(spec, java, progress, also=also)
     toxiproxy = toxiproxy_server(progress)
     if backend is Backend.DOCKER:
         images = {version: prepare_image(version, kafka, progress) for version, kafka in kafkas.items()}
         return partial(DockerCluster, spec, distributions=kafkas, toxiproxy=toxiproxy, images=images)
     return partial(ProcessCluster, spec, distributions=kafkas, toxiproxy=toxiproxy)
+
+
+def distributions(
+    spec: ClusterSpec, java: Java, progress: Progress, *, also: Collection[str] = ()
+) -> dict[str, Distribution]:
+    """Every Kafka that the nodes of a cluster run, by version, ready to be started."""
+    programs = _programs(spec)
+    local = Path(spec.kafka_dir) if spec.kafka_dir else None
+    kafkas = {
+        version: distribution(
+            version, java, progress, programs=programs, kafka_dir=local if version == spec.kafka else None
+        )
+        for version in sorted({*spec.versions, *also})
+    }
+    if Program.KRAFT in programs:
+        kafkas[spec.oldest].learn(spec.features)  # refuses levels that this version does not know
+    return kafkas
 
 
 def _programs(spec: ClusterSpec) -> tuple[Program, ...]:

@@ -32,6 +32,10 @@ class Brokers(ABC):
     def expected(self, broker_id: int) -> bool:
         """Whether there is any use in asking it: it is not known to be stopped or paused."""
 
+    @abstractmethod
+    def incarnation(self, broker_id: int) -> int | None:
+        """How often it has been started; None where nobody could tell."""
+
     def ask(self, broker_id: int, topics: tuple[str, ...] | None = ()) -> ClusterView:
         """What one broker believes; raises `OSError` when it does not answer."""
         return ask_metadata(self.direct(broker_id), topics, access=self.access())

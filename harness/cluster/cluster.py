@@ -161,6 +161,9 @@ class Cluster(Brokers, Closeable):
     def expected(self, broker_id: int) -> bool:
         return self.broker(broker_id).state() is NodeState.RUNNING
 
+    def incarnation(self, broker_id: int) -> int:
+        return self.broker(broker_id).incarnation
+
     def stage(self, name: str) -> Stage:
         """Where a node stands between ZooKeeper and KRaft."""
         return self._stages[name]
@@ -219,13 +222,11 @@ class Cluster(Brokers, Closeable):
         return Program.KRAFT if node.is_voter or self._stages[node.name] is Stage.KRAFT else Program.ZK_BROKER
 
     def _configure(self, node: NodeSpec) -> None:
-        """Write what a node starts from: formatted storage, properties, and what its peers' names mean to it."""
+        """Write what a node starts from: properties, what its peers' names mean to it, and formatted storage."""
         directory = self._directory_of(node)
         data = directory / DATA
+        data.mkdir(parents=True, exist_ok=True)
         place = self._place(node)
-        if not any(data.glob("*")):
-            data.mkdir(parents=True, exist_ok=True)
-            self._format(node, data)
         security = self.secrets.node_properties(
             node, self._secrets_inside, zk_mode=self._program(node) is Program.ZK_BROKER
         )
@@ -240,6 +241,8 @@ class Cluster(Brokers, Closeable):
         (directory / PROPERTIES).write_text(render(values))
         hosts = {"localhost": "127.0.0.1", **place.names}
         (directory / HOSTS).write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
+        if not any(data.iterdir()):
+            self._format(node, data)
 
     def _format(self, node: NodeSpec, data: Path) -> None:
         """What a node's storage must hold before its first start; a ZooKeeper-mode broker makes its own."""

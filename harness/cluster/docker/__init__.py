@@ -3,6 +3,7 @@
 from harness.cluster.docker.cluster import DockerCluster
 from harness.cluster.docker.engine import engine_available, require_engine
 from harness.cluster.docker.image import build_image, prepare_image
+from harness.cluster.docker.node import look_at
 from harness.cluster.docker.resources import heal_container, heal_network
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "engine_available",
     "heal_container",
     "heal_network",
+    "look_at",
     "prepare_image",
     "require_engine",
 ]

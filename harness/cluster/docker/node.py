@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
-from harness.cluster.docker.engine import engine_errors
+from harness.cluster.docker.engine import connect, engine_errors
 from harness.cluster.docker.resources import CONFLICT
 from harness.cluster.node import NodeState
 from harness.cluster.spec import NodeSpec
@@ -51,13 +52,7 @@ class DockerNode:
         return state_of(self._container)
 
     def memory_mb(self) -> int | None:
-        """The engine's own figure, page cache left out as `docker stats` does."""
-        if self.state() is NodeState.STOPPED:
-            return None
-        with engine_errors(f"asking how much memory {self.name} uses"):
-            answer: Any = self._container.stats(stream=False)
-        memory = answer["memory_stats"]
-        return int(memory["usage"] - memory["stats"].get("inactive_file", 0)) // 1_000_000
+        return memory_of(self._container)
 
     def start(self) -> None:
         self._may_start()
@@ -106,3 +101,23 @@ def state_of(container: Container) -> NodeState:
     if not state["Running"]:
         return NodeState.STOPPED
     return NodeState.PAUSED if state["Paused"] else NodeState.RUNNING
+
+
+def memory_of(container: Container) -> int | None:
+    """The engine's own figure, page cache left out as `docker stats` does; None when it does not run."""
+    if state_of(container) is NodeState.STOPPED:
+        return None
+    with engine_errors(f"asking how much memory {container.name} uses"):
+        answer: Any = container.stats(stream=False)
+    memory = answer["memory_stats"]
+    return int(memory["usage"] - memory["stats"].get("inactive_file", 0)) // 1_000_000
+
+
+def look_at(container_id: str) -> tuple[NodeState, str, int | None]:
+    """State, identity and memory of a container that another process has made."""
+    with closing(connect().client) as client, engine_errors(f"looking at container {container_id[:12]}"):
+        try:
+            container = client.containers.get(container_id)
+        except NotFound:
+            return NodeState.STOPPED, f"container {container_id[:12]}", None
+        return state_of(container), f"container {container.short_id}", memory_of(container)
