@@ -38,6 +38,14 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
 
 
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scenario expected of a guarantee, and whether it came out so."""
+
+    guarantee: str
+    status: Status
+    met: bool
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a client, as evidence."""
 
@@ -94,6 +102,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     run: str | None = None
     reason: str | None = None
+    expectations: list[Expectation] = []
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,6 +217,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     topics: list[dict[str, Any]] = []
     workloads: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
+    cluster: dict[str, str] = {}
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""`junit.xml`: one test case per guarantee, for CI systems that draw their own tables.
+"""`junit.xml`: one test case per guarantee and per expectation, for CI systems that draw their own tables.
 
 A broken promise is a failure. An undecided one is an error, not a skip: CI shows skips as green, and what could not be
 judged has not passed. What never applied is a skip.
@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from reports import story
-from reports.content import Anomaly, Guarantee, Outcome, Status
+from reports.content import Anomaly, Expectation, Guarantee, Outcome, Status
 from reports.files import replace
 from reports.run import Run, load
 
@@ -33,6 +33,8 @@ def junit(run: Run) -> str:
             ElementTree.SubElement(properties, "property", name=name, value=str(value))
     for guarantee in run.verdict.guarantees:
         _case(suite, run, guarantee)
+    for expectation in run.verdict.expectations:
+        _expected(suite, run, expectation)
     if not _explained(run):
         case = ElementTree.SubElement(suite, "testcase", classname=f"lockstep.{run.scenario}", name="verdict", time="0")
         tag = "failure" if run.verdict.verdict is Outcome.VIOLATION else "error"
@@ -62,6 +64,13 @@ def _case(suite: ElementTree.Element, run: Run, guarantee: Guarantee) -> None:
         ElementTree.SubElement(case, "system-out").text = said
 
 
+def _expected(suite: ElementTree.Element, run: Run, expectation: Expectation) -> None:
+    name = f"expected: {expectation.guarantee} {expectation.status}"
+    case = ElementTree.SubElement(suite, "testcase", classname=f"lockstep.{run.scenario}", name=name, time="0")
+    if not expectation.met:
+        _outcome(case, "error", run.verdict.reason or "it came out otherwise", f"replay: {story.replay_command(run)}")
+
+
 def _outcome(case: ElementTree.Element, tag: str, message: str, text: str) -> None:
     ElementTree.SubElement(case, tag, message=message, type=tag).text = text
 
@@ -77,5 +86,7 @@ def _evidence(run: Run, anomalies: list[Anomaly]) -> str:
 
 def _explained(run: Run) -> bool:
     """Whether some case already fails for a verdict that is not a pass: CI must never be green by omission."""
+    if run.verdict.verdict is Outcome.UNDECIDED and not all(it.met for it in run.verdict.expectations):
+        return True
     telling = {Outcome.VIOLATION: Status.VIOLATED, Outcome.UNDECIDED: Status.UNDECIDED}.get(run.verdict.verdict)
     return bool(run.verdict.guarantees) if telling is None else bool(run.with_status(telling))

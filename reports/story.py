@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports import words
-from reports.content import Anomaly, Fault, Operation, Outcome, Plan, Status
+from reports.content import Anomaly, Fault, Guarantee, Operation, Outcome, Plan, Status
 from reports.run import Run
 
 
@@ -26,7 +26,19 @@ def headline(run: Run) -> str:
         names = words.listing([it.name for it in open_])
         what = f"{names} cannot be decided" if names else "Nothing was broken, and still this is not a pass"
         return f"{what}: {_sentence(reason)}" if reason else f"{what}."
-    return _passed(run)
+    shown = [
+        f"{it.name} was broken, as this scenario expects, and that is permitted: {_sentence(it.reason)}"
+        for it in _shown(run)
+    ]
+    return " ".join([*shown, _passed(run)])
+
+
+def expected(run: Run, guarantee: Guarantee) -> str | None:
+    """Whether a guarantee came out as the scenario expects, if it expects anything."""
+    for expectation in run.verdict.expectations:
+        if expectation.guarantee == guarantee.name:
+            return "as expected" if expectation.met else f"expected: {expectation.status}"
+    return None
 
 
 def first_bad(run: Run) -> Anomaly | None:
@@ -81,6 +93,11 @@ def check_command(run: Run) -> str:
 def topics(plan: Plan) -> list[str]:
     """`orders: 3 partitions, replication 3, min.insync.replicas 2`."""
     return [_named(topic, ("partitions", "replication", "min_isr")) for topic in plan.topics]
+
+
+def properties(plan: Plan) -> list[str]:
+    """`replica.lag.time.max.ms=30000`: what the scenario sets on every broker."""
+    return [f"{name}={words.shown(name, value)}" for name, value in plan.cluster.items()]
 
 
 def workloads(plan: Plan) -> list[str]:
@@ -141,13 +158,20 @@ def fault_summary(fault: Fault) -> str:
     return f"{fault.fault} of {fault.resolved or fault.asked or 'nobody'}"
 
 
+def _shown(run: Run) -> list[Guarantee]:
+    """What the scenario is there to show: a promise that Kafka does not make, broken."""
+    wanted = {it.guarantee for it in run.verdict.expectations if it.met}
+    return [it for it in run.with_status(Status.PERMITTED) if it.name in wanted]
+
+
 def _passed(run: Run) -> str:
     held, permitted = run.with_status(Status.HELD), run.with_status(Status.PERMITTED)
     if not held and not permitted:
         return "No guarantee was examined."
     sentence = f"{len(held)} of {words.plural(len(run.verdict.guarantees), 'guarantee')} held"
-    if permitted:
-        names = words.listing([it.name for it in permitted])
+    others = [it.name for it in permitted if it not in _shown(run)]
+    if others:
+        names = words.listing(others)
         sentence += f", and what happened to {names} is permitted under this configuration"
     acknowledged = run.verdict.counts.get("acknowledged")
     if acknowledged:
@@ -194,7 +218,8 @@ def _step(step: Mapping[str, Any], faults: Mapping[Any, str]) -> str:
     fields = {key: value for key, value in step.items() if key not in ("step", "action")}
     action = str(step.get("action", "step"))
     if action == "hold" and "seconds" in fields:
-        sentence = f"Hold for {words.plain(fields.pop('seconds'))} s"
+        exactly = "exactly " if fields.pop("exactly", False) else ""
+        sentence = f"Hold for {exactly}{words.plain(fields.pop('seconds'))} s"
     elif action == "inject" and "fault" in fields:
         fault, hit = words.plain(fields.pop("fault")), words.target(fields.pop("target", "the cluster"))
         sentence = f"Inject {fault}: {hit}"

@@ -37,9 +37,10 @@ def summary(run: Run) -> str:
     if run.info.command:
         lines += [f"* **Ran as:** {code(run.info.command)}"]
     lines += ["", "| guarantee | status | anomalies | reason |", "|---|---|--:|---|"]
-    lines += [_row(it) for it in sorted(run.verdict.guarantees, key=lambda it: ORDER.index(it.status))]
+    lines += [_row(run, it) for it in sorted(run.verdict.guarantees, key=lambda it: ORDER.index(it.status))]
     counts = run.verdict.counts
     said = [f"{words.count(counts[key])} {label}" for key, label in COUNTS if key in counts]
+    said += [words.plural(counts["partitions"], "partition")] if "partitions" in counts else []
     where = [str(run.info.spec[key]) for key in ("kafka", "mode") if key in run.info.spec]
     where += [run.info.backend] if run.info.backend else []
     lines += ["", text("; ".join(part for part in (", ".join(said), " ".join(where)) if part))]
@@ -51,7 +52,6 @@ COUNTS = (
     ("unknown", "unknown"),
     ("failed", "failed"),
     ("read", "records read"),
-    ("partitions", "partitions"),
 )
 
 
@@ -68,6 +68,8 @@ def code(value: str) -> str:
     return f"{fence}{pad}{value}{pad}{fence}"
 
 
-def _row(guarantee: Guarantee) -> str:
+def _row(run: Run, guarantee: Guarantee) -> str:
     mark = {Status.VIOLATED: "**violated**", Status.UNDECIDED: "**undecided**"}.get(guarantee.status, guarantee.status)
+    expected = story.expected(run, guarantee)
+    mark = f"{mark}, {expected}" if expected else mark
     return f"| {text(guarantee.name)} | {mark} | {words.count(guarantee.count)} | {text(guarantee.reason)} |"

@@ -51,7 +51,7 @@ def test_it_passes_and_says_so(whole_run: tuple[Path, subprocess.CompletedProces
     assert "verdict    PASS" in lines
     assert f"lockstep replay {run.resolve()}" in lines
     for guarantee in GUARANTEES:
-        assert f"held       {guarantee}" in lines
+        assert f"held           {guarantee}" in lines
 
 
 def test_the_run_directory_is_as_the_contract_says(
@@ -217,6 +217,73 @@ def test_ctrl_c_heals_and_exits_130(tmp_path: Path, lockstep: Lockstep) -> None:
     assert harness.returncode == 130, error
     assert "interrupted; everything that was started has been removed" in error
     assert "Traceback" not in error
+
+
+@pytest.fixture(scope="module")
+def acks_one_loss(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    return anomaly(tmp_path_factory.mktemp("acks-one"), "acks-one-loss")
+
+
+def anomaly(directory: Path, scenario: str) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    finished = subprocess.run(
+        [LOCKSTEP, "run", scenario, "--seed", "11", "--for", "4s"], cwd=directory, capture_output=True, text=True
+    )
+    return directory / "runs" / "latest", finished
+
+
+def test_acknowledged_writes_with_acks_one_vanish_and_that_is_permitted(
+    acks_one_loss: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    run, finished = acks_one_loss
+    assert finished.returncode == 0, finished.stderr + finished.stdout
+    assert "verdict    PASS" in finished.stdout
+    assert "expected       no-lost-acks permitted, and it is" in finished.stdout
+    verdict = json.loads((run / "verdict.json").read_bytes())
+    lost = verdict["guarantees"][0]
+    assert (lost["name"], lost["status"]) == ("no-lost-acks", "permitted")
+    assert lost["count"] > 0
+    assert lost["reason"].startswith(f"{lost['count']:,} of {verdict['counts']['acknowledged']:,} acknowledged records")
+    assert "acks=1 promises one copy, the leader's" in lost["reason"]
+    summary = (run / "summary.md").read_text()
+    assert "no-lost-acks was broken, as this scenario expects, and that is permitted" in summary
+
+
+def test_the_cut_bit_and_the_old_leader_truncated_what_was_lost(
+    acks_one_loss: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    run, _ = acks_one_loss
+    cut, kill = json.loads((run / "series.json").read_bytes())["faults"]
+    assert cut["proof"]["leader_log_end_after"] > max(cut["proof"]["follower_log_ends"].values())
+    assert cut["proof"]["isr_still"] == [1, 2, 3]
+    assert kill["resolved"] == cut["resolved"]
+    assert kill["proof"]["leader_epoch_after"] == kill["proof"]["leader_epoch_before"] + 1
+    assert kill["proof"]["log_end_before"] > kill["proof"]["log_end_after"]
+    healed = [json.loads(line) for line in (run / "ledger.jsonl").read_text().splitlines()]
+    (truncated,) = [line["detail"]["truncated_to"] for line in healed if "truncated_to" in (line.get("detail") or {})]
+    assert truncated == kill["proof"]["log_end_after"]
+    lost = [it["offset"] for it in json.loads((run / "verdict.json").read_bytes())["anomalies"]]
+    assert min(lost) >= truncated
+
+
+def test_what_a_scenario_needs_of_its_cluster_is_set_and_recorded(
+    acks_one_loss: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    run, _ = acks_one_loss
+    lag = {"replica.lag.time.max.ms": "30000"}
+    assert read_plan(run).cluster == lag
+    assert json.loads((run / "run.json").read_bytes())["spec"]["overrides"] == lag
+    assert "replica.lag.time.max.ms=30000\n" in (run / "nodes" / "broker-1" / "server.properties").read_text()
+
+
+@pytest.mark.long
+def test_the_same_with_acks_all_loses_nothing(tmp_path: Path) -> None:
+    run, finished = anomaly(tmp_path, "acks-all-survives")
+    assert finished.returncode == 0, finished.stderr + finished.stdout
+    assert "expected       no-lost-acks held, and it is" in finished.stdout
+    lost = json.loads((run / "verdict.json").read_bytes())["guarantees"][0]
+    assert (lost["status"], lost["count"]) == ("held", 0)
+    _, kill = json.loads((run / "series.json").read_bytes())["faults"]
+    assert kill["proof"]["log_end_before"] > kill["proof"]["log_end_after"], "nothing was at stake"
 
 
 @pytest.mark.long

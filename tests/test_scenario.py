@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
+from harness.plan import Hold
 from harness.scenario import find_scenarios, get_scenario
 
 MINE = """
@@ -25,6 +26,10 @@ def test_a_users_directory_is_searched_too(tmp_path: Path) -> None:
     assert found.summary == "mine"
     assert found.plan(1).topics[0].name == "t"
     assert "leader-kill" in find_scenarios([tmp_path])
+
+
+def test_steady_breaks_nothing() -> None:
+    assert [type(step) for step in get_scenario("steady").plan(1).steps] == [Hold]
 
 
 def test_a_near_miss_is_suggested() -> None:

@@ -41,7 +41,7 @@ RULES: dict[str, Rule] = {
     ),
     "one-value-per-offset": Rule(
         needs=("acknowledged", "read"),
-        held="every offset read or acknowledged holds one value, in {partitions} partitions",
+        held="every offset read or acknowledged holds one value, in {partitions}",
         broken="offsets with two values, or not with the one that was acknowledged there: {count:,}",
     ),
     "no-duplicates": Rule(
@@ -130,7 +130,7 @@ def _decide(
     words = {
         "acknowledged": statistics.acknowledged,
         "read": statistics.read,
-        "partitions": len(statistics.acknowledged_by_log),
+        "partitions": _counted(len(statistics.acknowledged_by_log), "partition"),
     }
 
     def result(status: str, reason: str) -> GuaranteeResult:
@@ -146,6 +146,10 @@ def _decide(
     if excuses and all(one.required is not Required.HELD for one in requirements):
         return result(NOT_APPLICABLE, f"it did not happen, though {excuses[0]}")
     return result(HELD, rule.held.format(**words))
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
 def _requirements(

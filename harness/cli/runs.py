@@ -168,7 +168,10 @@ def _print_verdict(directory: Path, verdict: Verdict) -> None:
         f"{counts['read']} records read"
     )
     for guarantee in verdict.guarantees:
-        echo(f"{guarantee.status:10} {guarantee.name:22} {guarantee.reason}")
+        echo(f"{guarantee.status:14} {guarantee.name:22} {guarantee.reason}")
+    for expectation in verdict.expectations:
+        outcome = "and it is" if expectation.met else "AND IT IS NOT"
+        echo(f"expected       {expectation.guarantee} {expectation.status}, {outcome}")
     for anomaly in verdict.anomalies[:5]:
         echo(f"  {anomaly.text}" + (f" (during {anomaly.fault})" if anomaly.fault else ""))
     if len(verdict.anomalies) > 5:

@@ -156,6 +156,176 @@ def lost_with_acks_one(run: Run) -> None:
     run.final((0, a))
 
 
+@history(says="which is gone when a replica without it is elected", no_lost_acks="permitted")
+def lost_with_acks_one_and_an_election(run: Run) -> None:
+    run.plan()
+    run.watched(4, 5)
+    _lost_with_acks_one(run)
+
+
+@history(says="1 of 2 acknowledged records", no_lost_acks="violated")
+def lost_with_acks_one_although_the_leader_stayed(run: Run) -> None:
+    run.plan()
+    run.watched(4, 4)
+    _lost_with_acks_one(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_one_and_an_election_elsewhere(run: Run) -> None:
+    run.plan()
+    run.watched(4)
+    run.watched(4, 5, partition=1)
+    _lost_with_acks_one(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_one_by_the_only_replica(run: Run) -> None:
+    run.plan(replication=1, min_isr=1)
+    run.watched(0, 1)
+    _lost_with_acks_one(run)
+
+
+def _lost_with_acks_one(run: Run) -> None:
+    writer = run.writer(acks=1)
+    a, _ = run.send(writer, at=0), run.send(writer, at=1)
+    run.final((0, a))
+
+
+@history()
+def nothing_lost_with_acks_one_while_the_leader_stayed(run: Run) -> None:
+    run.watched(4)
+    run.final((0, run.send(run.writer(acks=1), at=0)))
+
+
+@history(says="acks=0 asks for no acknowledgement", no_lost_acks="permitted")
+def lost_with_acks_zero(run: Run) -> None:
+    run.watched(4)
+    writer = run.writer(acks=0)
+    a, _ = run.send(writer), run.send(writer)
+    run.final((0, a))
+
+
+@history(says="though acks=0 asks for no acknowledgement", no_lost_acks="not-applicable")
+def nothing_lost_with_acks_zero(run: Run) -> None:
+    run.final((0, run.send(run.writer(acks=0))))
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_one_and_with_acks_all(run: Run) -> None:
+    one, all_ = run.writer(acks=1), run.writer()
+    _, _, c = run.send(one, at=0), run.send(all_, at=1), run.send(all_, at=2)
+    run.final((2, c))
+
+
+def _lost_with_acks_all(run: Run) -> None:
+    writer = run.writer()
+    a, _ = run.send(writer, at=0), run.send(writer, at=1)
+    run.final((0, a))
+
+
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+
+
+@history(
+    says="unclean.leader.election.enable lets a replica be elected",
+    no_lost_acks="permitted",
+    one_value_per_offset="not-applicable",
+)
+def lost_with_acks_all_where_unclean_elections_are_allowed(run: Run) -> None:
+    run.plan(config=UNCLEAN)
+    run.watched(0, 1)
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_all_where_an_unclean_election_was_allowed_and_none_happened(run: Run) -> None:
+    run.plan(config=UNCLEAN)
+    run.watched(1, 1)
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_all_after_a_clean_election(run: Run) -> None:
+    run.plan()
+    run.watched(0, 1)
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable")
+def lost_with_acks_all_where_the_brokers_allow_unclean_elections(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="3.9.2", mode="zk", overrides=UNCLEAN)
+    run.watched(0, 1)
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_all_where_the_topic_forbids_what_the_brokers_allow(run: Run) -> None:
+    run.plan(config={"unclean.leader.election.enable": "false"})
+    run.spec(kafka="3.9.2", mode="zk", overrides=UNCLEAN)
+    run.watched(0, 1)
+    _lost_with_acks_all(run)
+
+
+@history(says="it did not happen, though unclean", no_lost_acks="not-applicable", one_value_per_offset="not-applicable")
+def nothing_lost_where_unclean_elections_are_allowed(run: Run) -> None:
+    run.plan(config=UNCLEAN)
+    run.watched(0, 1)
+    run.final((0, run.send(run.writer(), at=0)))
+
+
+def _two_crashes(run: Run, *, at_once: bool) -> None:
+    run.fault(100, 300, step=1, broker="broker-1")
+    run.fault(200 if at_once else 301, 400, step=2, broker="broker-2")
+    _lost_with_acks_all(run)
+
+
+@history(
+    says="brokers are down uncleanly, and 2 were at once",
+    no_lost_acks="permitted",
+    one_value_per_offset="not-applicable",
+)
+def lost_with_as_many_crashes_at_once_as_eligible_leaders_can_bear(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft")
+    _two_crashes(run, at_once=True)
+
+
+@history(no_lost_acks="violated")
+def lost_with_as_many_crashes_one_after_the_other(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft")
+    _two_crashes(run, at_once=False)
+
+
+@history(no_lost_acks="violated")
+def lost_with_fewer_crashes_than_the_topic_bears(run: Run) -> None:
+    run.plan(config={"min.insync.replicas": "3"})
+    run.spec(kafka="4.3.1", mode="kraft")
+    _two_crashes(run, at_once=True)
+
+
+@history(no_lost_acks="violated")
+def lost_with_crashes_and_without_eligible_leader_replicas(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft", features={"eligible.leader.replicas.version": 0})
+    _two_crashes(run, at_once=True)
+
+
+@history(no_lost_acks="violated")
+def lost_with_crashes_before_there_were_eligible_leader_replicas(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.0.2", mode="kraft")
+    _two_crashes(run, at_once=True)
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable")
+def lost_with_crashes_where_eligible_leader_replicas_were_asked_for(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.0.2", mode="kraft", features={"eligible.leader.replicas.version": 1})
+    _two_crashes(run, at_once=True)
+
+
 @history(no_lost_acks="not-applicable")
 def nothing_lost_with_acks_one(run: Run) -> None:
     a = run.send(run.writer(acks=1), at=0)
@@ -245,6 +415,34 @@ def three_values_at_one_offset_two_of_them_firm(run: Run) -> None:
     run.send(weak, at=0)
     b, c = run.send(strong, at=0), run.send(strong, outcome=Outcome.UNKNOWN)
     run.poll(reader, (0, c))
+    run.final((0, b))
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="permitted")
+def read_and_overwritten_where_unclean_elections_are_allowed(run: Run) -> None:
+    run.plan(config=UNCLEAN)
+    run.watched(0, 1)
+    writer, reader = run.writer(), run.reader()
+    a, b = run.send(writer, at=0), run.send(writer, outcome=Outcome.UNKNOWN)
+    run.poll(reader, (0, a))
+    run.final((0, b))
+
+
+@history(no_lost_acks="violated", one_value_per_offset="violated")
+def read_and_overwritten_after_a_clean_election(run: Run) -> None:
+    run.plan()
+    run.watched(0, 1)
+    writer, reader = run.writer(), run.reader()
+    a, b = run.send(writer, at=0), run.send(writer, outcome=Outcome.UNKNOWN)
+    run.poll(reader, (0, a))
+    run.final((0, b))
+
+
+@history(no_lost_acks="violated", one_value_per_offset="violated")
+def overwritten_with_acks_one_although_the_leader_stayed(run: Run) -> None:
+    run.watched(3)
+    writer = run.writer(acks=1)
+    _, b = run.send(writer, at=0), run.send(writer, at=0)
     run.final((0, b))
 
 
@@ -685,3 +883,24 @@ def backwards_across_polls_and_within_one(run: Run) -> None:
     run.poll(reader, (1, values[1]))
     run.poll(reader, (3, values[3]), (2, values[2]))
     run.final(*enumerate(values))
+
+
+# expectations
+
+
+@history(no_lost_acks="permitted")
+def a_control_that_fired(run: Run) -> None:
+    run.plan(expect={LOST: "permitted", PHANTOMS: "held"})
+    _lost_with_acks_one(run)
+
+
+@history(no_lost_acks="not-applicable")
+def a_control_that_did_not_fire(run: Run) -> None:
+    run.plan(expect={LOST: "permitted", PHANTOMS: "held"})
+    run.final((0, run.send(run.writer(acks=1), at=0)))
+
+
+@history(no_lost_acks="violated")
+def a_violation_where_something_else_was_expected(run: Run) -> None:
+    run.plan(expect={LOST: "permitted"})
+    _lost_with_acks_all(run)

@@ -6,6 +6,7 @@ sent is returned as a value, which reads then name: `v = run.send(writer, at=0)`
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from harness.history import FaultLine, ObservationLine, OperationLine, ProcessLine, Recorder, RecordLine, seal
@@ -118,16 +119,73 @@ class Run:
             ],
         )
 
-    def fault(self, start_ns: int, end_ns: int | None, *, proof: str | None = '{"leader_after":1}') -> None:
+    def plan(
+        self,
+        *,
+        replication: int = 3,
+        min_isr: int = 2,
+        expect: dict[str, str] | None = None,
+        config: dict[str, str] | None = None,
+    ) -> None:
+        """The topic as the plan made it, with `config` on top, and what the scenario expects."""
+        plan = {
+            "version": 2,
+            "topics": [
+                {
+                    "name": TOPIC,
+                    "partitions": 1,
+                    "replication": replication,
+                    "min_isr": min_isr,
+                    "config": config or {},
+                }
+            ],
+            "expectations": [{"guarantee": name, "status": status} for name, status in (expect or {}).items()],
+        }
+        (self.directory / "plan.json").write_text(json.dumps(plan))
+
+    def spec(self, **spec: object) -> None:
+        """The cluster that it ran on."""
+        (self.directory / "run.json").write_text(json.dumps({"spec": spec}))
+
+    def watched(self, *leader_epochs: int, partition: int = 0) -> None:
+        """A broker is asked for the leader now and then, and tells these epochs."""
+        self.recorder.write(
+            "observations",
+            [
+                ObservationLine(
+                    asked_ns=self.tick(),
+                    answered_ns=self.tick(),
+                    source="metadata",
+                    node=1,
+                    topic=TOPIC,
+                    topic_id=TOPIC_ID,
+                    partition=partition,
+                    leader=leader_epoch % 3 + 1,
+                    leader_epoch=leader_epoch,
+                    isr=[1, 2, 3],
+                )
+                for leader_epoch in leader_epochs
+            ],
+        )
+
+    def fault(
+        self,
+        start_ns: int,
+        end_ns: int | None,
+        *,
+        proof: str | None = '{"leader_after":1}',
+        step: int = 1,
+        broker: str = "broker-2",
+    ) -> None:
         """The leader is killed, and comes back if there is an end."""
         for phase, time_ns in (("inject", start_ns), ("healed", end_ns)):
             if time_ns is not None:
                 line = FaultLine(
                     time_ns=time_ns,
-                    step=1,
+                    step=step,
                     fault="kill",
                     target_asked="leader of orders-0",
-                    target_resolved="broker-2",
+                    target_resolved=broker,
                     phase=phase,
                     proof=proof,
                 )

@@ -6,6 +6,8 @@ from harness.checker import Verdict
 from reference_model.guarantees import GUARANTEES
 from tests.checker.cases import CASES, Case
 
+SHOWED_TOO_LITTLE = ("a_fault_that_did_not_bite", "a_control_that_did_not_fire")
+
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
@@ -25,7 +27,7 @@ def test_the_run_is_judged_by_its_worst_guarantee(case: Case, verdicts: dict[str
     statuses = set(case.expected.values())
 
     expected = "violation" if "violated" in statuses else "undecided" if "undecided" in statuses else "pass"
-    assert verdicts[case.name].verdict == ("undecided" if case.name == "a_fault_that_did_not_bite" else expected)
+    assert verdicts[case.name].verdict == ("undecided" if case.name in SHOWED_TOO_LITTLE else expected)
 
 
 def test_a_run_whose_fault_did_not_bite_does_not_pass(verdicts: dict[str, Verdict]) -> None:
@@ -34,6 +36,29 @@ def test_a_run_whose_fault_did_not_bite_does_not_pass(verdicts: dict[str, Verdic
     assert {guarantee.status for guarantee in verdict.guarantees} == {"held"}
     assert verdict.verdict == "undecided"
     assert verdict.reason == "no proof that it bit: kill of broker-2 (leader of orders-0)"
+
+
+def test_a_control_that_fired_passes(verdicts: dict[str, Verdict]) -> None:
+    verdict = verdicts["a_control_that_fired"]
+
+    assert (verdict.verdict, verdict.reason) == ("pass", None)
+    assert [(it.guarantee, it.status, it.met) for it in verdict.expectations] == [
+        ("no-lost-acks", "permitted", True),
+        ("no-phantoms", "held", True),
+    ]
+
+
+def test_a_control_that_did_not_fire_says_what_it_should_have_shown(verdicts: dict[str, Verdict]) -> None:
+    verdict = verdicts["a_control_that_did_not_fire"]
+
+    assert verdict.reason == (
+        "this scenario is there to show no-lost-acks permitted, and it came out as not-applicable"
+    )
+    assert [it.met for it in verdict.expectations] == [False, True]
+
+
+def test_a_violation_stays_one_whatever_was_expected(verdicts: dict[str, Verdict]) -> None:
+    assert verdicts["a_violation_where_something_else_was_expected"].verdict == "violation"
 
 
 def test_reads_that_go_backwards_are_counted_across_polls_and_within_them(verdicts: dict[str, Verdict]) -> None:

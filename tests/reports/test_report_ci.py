@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -64,6 +65,58 @@ def test_what_is_undecided_is_an_error(tmp_path: Path) -> None:
     suite = suite_of(sample_runs.undecided_run(tmp_path / RUN))
     assert counts(suite) == {"tests": 6, "failures": 0, "errors": 1, "skipped": 0}
     assert outcomes(suite)["no-lost-acks"] == "error"
+
+
+def expecting(run: Path, status: str, *, met: bool) -> Path:
+    """The same run, from a scenario that expects no-lost-acks to come out as `status`."""
+    verdict = {} if met else {"verdict": "undecided", "reason": "it is there to show something else"}
+    expectation = {"guarantee": "no-lost-acks", "status": status, "met": met}
+    sample_runs.edit(run, "verdict.json", expectations=[expectation], **verdict)
+    return run
+
+
+def permitted_run(directory: Path) -> Path:
+    run = sample_runs.pass_run(directory)
+    guarantees = json.loads((run / "verdict.json").read_bytes())["guarantees"]
+    guarantees[0] |= {"status": "permitted", "count": 3, "reason": "3 records are gone; acks=1 promises one copy"}
+    sample_runs.edit(run, "verdict.json", guarantees=guarantees)
+    return run
+
+
+def test_a_met_expectation_is_a_passing_case(tmp_path: Path) -> None:
+    suite = suite_of(expecting(permitted_run(tmp_path / RUN), "permitted", met=True))
+    assert outcomes(suite)["expected: no-lost-acks permitted"] == "pass"
+    assert counts(suite) == {"tests": 7, "failures": 0, "errors": 0, "skipped": 0}
+    permitted = suite.find("testcase[@name='no-lost-acks']/system-out")
+    assert permitted is not None
+    assert (permitted.text or "").startswith("permitted: 3 records are gone; acks=1 promises one copy\n")
+
+
+def test_an_unmet_expectation_is_an_error_and_says_so(tmp_path: Path) -> None:
+    run = expecting(sample_runs.pass_run(tmp_path / RUN), "permitted", met=False)
+    suite = suite_of(run)
+    assert counts(suite) == {"tests": 7, "failures": 0, "errors": 1, "skipped": 0}
+    error = suite.find("testcase[@name='expected: no-lost-acks permitted']/error")
+    assert error is not None
+    assert error.attrib["message"] == "it is there to show something else"
+    text = reports.write_summary(run).read_text()
+    assert "Nothing was broken, and still this is not a pass: it is there to show something else." in text
+    assert "| no-lost-acks | held, expected: permitted |" in text
+
+
+def test_summary_tells_what_a_scenario_was_there_to_show(tmp_path: Path) -> None:
+    text = reports.write_summary(expecting(permitted_run(tmp_path / RUN), "permitted", met=True)).read_text()
+    assert (
+        "no-lost-acks was broken, as this scenario expects, and that is permitted: 3 records are gone; acks=1 promises"
+        " one copy. 5 of 6 guarantees held, over" in text
+    )
+    assert "| no-lost-acks | permitted, as expected | 3 |" in text
+
+
+def test_what_is_permitted_without_being_expected_is_told_otherwise(tmp_path: Path) -> None:
+    text = reports.write_summary(permitted_run(tmp_path / RUN)).read_text()
+    assert "5 of 6 guarantees held, and what happened to no-lost-acks is permitted under this configuration" in text
+    assert "expect" not in text
 
 
 @pytest.mark.parametrize(("verdict", "outcome"), [("undecided", "error"), ("violation", "failure")])

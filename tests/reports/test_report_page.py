@@ -78,6 +78,16 @@ def test_every_guarantee_is_listed_with_its_status_and_reason(tmp_path: Path) ->
     assert "writer 3 is not idempotent, so a retry may append twice" in section(page, "guarantees").text
 
 
+@pytest.mark.parametrize(("met", "said"), [(True, "as expected"), (False, "expected: permitted")])
+def test_what_the_scenario_expected_stands_beside_what_came_out(tmp_path: Path, met: bool, said: str) -> None:
+    run = sample_runs.pass_run(tmp_path / RUN)
+    expectation = {"guarantee": "no-lost-acks", "status": "permitted", "met": met}
+    sample_runs.edit(run, "verdict.json", expectations=[expectation])
+    first, *others = section(rendered(run), "guarantees").find("tbody")[0].find("tr")
+    assert said in first.find("td")[0].text
+    assert not any("expected" in row.find("td")[0].text for row in others)
+
+
 def test_key_numbers(tmp_path: Path) -> None:
     assert numbers(rendered(sample_runs.pass_run(tmp_path / RUN))) == {
         "writes acknowledged": "17,402",
@@ -174,6 +184,18 @@ def test_plan_is_told_in_words(tmp_path: Path) -> None:
         "Heal the kill of step 2",
         "Hold for 5 s",
     ]
+
+
+def test_plan_tells_what_it_asks_of_the_cluster_and_which_holds_are_exact(tmp_path: Path) -> None:
+    run = sample_runs.pass_run(tmp_path / RUN)
+    steps = [
+        {"step": 1, "action": "hold", "seconds": 2.5, "exactly": True},
+        {"step": 2, "action": "hold", "seconds": 1, "exactly": False},
+    ]
+    sample_runs.edit(run, "plan.json", cluster={"replica.lag.time.max.ms": "30000"}, steps=steps)
+    lines = [line.text for line in section(rendered(run), "plan").find("li")]
+    assert lines[0] == "Every broker with replica.lag.time.max.ms=30000"
+    assert lines[-2:] == ["Hold for exactly 2.5 s", "Hold for 1 s"]
 
 
 def test_commands_to_reproduce(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""Cutting replication of a real partition, while somebody writes to it and while nobody does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from harness.clients.wire.offsets import ask_log_end
+from harness.cluster.cluster import Cluster
+from harness.cluster.spec import Listener
+from harness.faults import replication_cut
+from harness.faults.injector import Injector
+from harness.history.recorder import Recorder
+from harness.ledger import LEDGER, Entry, read_ledger
+from harness.network.topology import Link
+from harness.plan import Inject, LeaderOf
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("process-cluster"),
+    pytest.mark.lockstep(overrides={"replica.lag.time.max.ms": "30000"}),
+]
+
+
+@pytest.fixture
+def injector(lockstep_cluster: Cluster, tmp_path: Path) -> Iterator[Injector]:
+    with Recorder(tmp_path, "a-run") as recorder:
+        yield Injector(lockstep_cluster, recorder)
+
+
+@contextmanager
+def writing(cluster: Cluster, topic: str) -> Iterator[None]:
+    """Somebody writes with acks=1 until the block ends."""
+    done = threading.Event()
+    producer = Producer({"bootstrap.servers": cluster.bootstrap(), "acks": 1})
+
+    def write() -> None:
+        while not done.wait(0.01):
+            producer.produce(topic, b"x", partition=0)
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        producer.flush(30)
+
+
+def last_fault(cluster: Cluster) -> Entry:
+    return [entry for entry in read_ledger(cluster.directory / LEDGER) if entry.kind == "fault"][-1]
+
+
+def test_the_leader_goes_on_and_its_followers_stand_still(lockstep_cluster: Cluster, injector: Injector) -> None:
+    cluster = lockstep_cluster
+    cluster.create_topic("cut", partitions=1, replication=3, config={})
+    leader = cluster.leader("cut", 0).leader
+    followers = {id_ for id_ in cluster.broker_ids if id_ != leader}
+
+    with writing(cluster, "cut"):
+        injector.inject(Inject(step=1, fault="replication-cut", target=LeaderOf(topic="cut", partition=0)))
+        proof = (last_fault(cluster).phase("proof") or {})["detail"]
+        ends = {id_: ask_log_end(cluster.direct(id_), "cut", 0, access=cluster.access()) for id_ in cluster.broker_ids}
+
+        assert proof["leader_log_end_after"] > proof["leader_log_end_before"]
+        assert proof["follower_log_ends"] == {cluster.broker(id_).name: ends[id_] for id_ in followers}
+        assert proof["isr_still"] == sorted(cluster.broker_ids)
+        assert ends[leader] > max(ends[id_] for id_ in followers)
+        cut = {link for link in cluster.links if cluster.links.is_cut(link)}
+        assert cut == {
+            Link(source=cluster.broker(id_).name, destination=cluster.broker(leader).name, listener=Listener.REPL)
+            for id_ in followers
+        }
+
+        injector.heal_all()
+
+    healed = last_fault(cluster).fields["detail"]
+    assert healed["in_sync"] == sorted(cluster.broker(id_).name for id_ in cluster.broker_ids)
+    assert healed["caught_up_with"] >= proof["leader_log_end_after"]
+    assert not any(cluster.links.is_cut(link) for link in cluster.links)
+
+
+def test_a_cut_that_nothing_shows_is_not_proven_and_mended_all_the_same(
+    lockstep_cluster: Cluster, injector: Injector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replication_cut, "BIT_S", 0.5)
+    lockstep_cluster.create_topic("quiet", partitions=1, replication=3, config={})
+
+    injector.inject(Inject(step=1, fault="replication-cut", target=LeaderOf(topic="quiet", partition=0)))
+
+    proof = (last_fault(lockstep_cluster).phase("proof") or {})["detail"]
+    assert proof["bit"] is False
+    assert "the leader of quiet-0 to write" in proof["why"]
+    injector.heal_all()
+    assert not any(lockstep_cluster.links.is_cut(link) for link in lockstep_cluster.links)
+    assert not last_fault(lockstep_cluster).open
