@@ -7,7 +7,8 @@ Targets are roles ("the leader of orders-0"), resolved when the step happens; th
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeGuard
@@ -44,6 +45,11 @@ class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
     replication: int
     min_isr: int
     config: dict[str, str] = {}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All that it is created with."""
+        return {"min.insync.replicas": str(self.min_isr)} | self.config
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="write"):
@@ -84,7 +90,7 @@ class Inject(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag=
     target: Target
 
     def __str__(self) -> str:
-        return f"{self.fault} the {self.target}"
+        return f"{self.fault}: {self.target}"
 
 
 class Heal(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="heal"):
@@ -97,7 +103,25 @@ class Heal(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="h
         return f"heal step {self.of}"
 
 
-Step = Hold | Inject | Heal
+class Operation(StrEnum):
+    """What operators do to a whole cluster while it serves."""
+
+    UPGRADE = "rolling-upgrade"
+    MIGRATE = "migration"
+
+
+class Operate(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="operate"):
+    """Change the cluster as an operator would, and wait until every phase of it has been seen."""
+
+    step: int
+    operation: Operation
+    to: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} to {self.to}"
+
+
+Step = Hold | Inject | Heal | Operate
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +151,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_words(self) -> list[str]:
         return [f"{step.step}. {step}" for step in self.steps]
+
+    def with_topics(self, rename: Callable[[str], str]) -> Plan:
+        """The same with other names for its topics."""
+        replace = msgspec.structs.replace
+        return replace(
+            self,
+            topics=tuple(replace(topic, name=rename(topic.name)) for topic in self.topics),
+            workloads=tuple(replace(workload, topic=rename(workload.topic)) for workload in self.workloads),
+            steps=tuple(
+                replace(step, target=replace(step.target, topic=rename(step.target.topic)))
+                if isinstance(step, Inject)
+                else step
+                for step in self.steps
+            ),
+        )
 
 
 def leader_of(topic: TopicPlan, partition: int) -> LeaderOf:
@@ -228,6 +267,14 @@ class PlanBuilder:
         if status not in [it.value for it in Required]:
             raise UsageError(f"a guarantee can be expected to be {', '.join(Required)}, not {status!r}")
         self._expectations.append(Expectation(guarantee=guarantee, status=Required(status)))
+
+    def upgrade(self, to: str) -> None:
+        """Upgrade every node to another Kafka version, one after the other."""
+        self._steps.append(Operate(step=self._next(), operation=Operation.UPGRADE, to=to))
+
+    def migrate(self) -> None:
+        """Migrate from ZooKeeper to KRaft, from the first controller started to ZooKeeper stopped."""
+        self._steps.append(Operate(step=self._next(), operation=Operation.MIGRATE, to="kraft"))
 
     def build(self, *, hold_s: float | None = None) -> Plan:
         """The plan; `hold_s` stretches all holds together to that length."""

@@ -93,10 +93,10 @@ def lockstep_run(lockstep_runs: Path, lockstep_spark: SparkStarter) -> RunScenar
         from harness.scenario import get_scenario
         from reports import write_all
 
-        plan = get_scenario(name, scenarios).plan(seed, hold_s=hold_s)
+        found = get_scenario(name, scenarios)
         finished = run(
-            plan,
-            spec=ClusterSpec(**spec),
+            found.plan(seed, hold_s=hold_s),
+            spec=ClusterSpec.of(**{**found.cluster, **spec}),
             backend=Backend(backend),
             runs=lockstep_runs,
             progress=Progress(quiet=True),
@@ -136,7 +136,7 @@ class Clusters:
 
         options = dict(wanted)
         backend = Backend(options.pop("backend", Backend.PROCESS))
-        open_cluster = prepare(ClusterSpec(**options), backend, find_java(), Progress(quiet=True))
+        open_cluster = prepare(ClusterSpec.of(**options), backend, find_java(), Progress(quiet=True))
         directory = self._directories.mktemp("cluster")
         with ExitStack() as stack:
             ledger = stack.enter_context(owning(directory))

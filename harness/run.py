@@ -15,8 +15,10 @@ from harness.checker import SparkStarter, Verdict, judge
 from harness.clients import librdkafka
 from harness.clients.observer import MetadataObserver
 from harness.clients.wire.offsets import ask_log_end
+from harness.cluster import operations
 from harness.cluster.backends import Backend, prepare
 from harness.cluster.cluster import Cluster
+from harness.cluster.description import describe
 from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
 from harness.faults.fault import get_fault
@@ -25,7 +27,7 @@ from harness.heal import owning
 from harness.history.recorder import Recorder
 from harness.history.store import seal
 from harness.java import find_java
-from harness.plan import Heal, Hold, Inject, Plan, TopicPlan, write_plan
+from harness.plan import Heal, Hold, Inject, Operate, Operation, Plan, TopicPlan, write_plan
 from harness.progress import Progress
 from harness.rundir import RunDirectory
 from harness.workload.final_read import read_to_end
@@ -49,7 +51,7 @@ def run(
     _require_fit(plan, spec, backend)
     spec = msgspec.structs.replace(spec, overrides=plan.cluster | spec.overrides)
     java = find_java()
-    open_cluster = prepare(spec, backend, java, progress)
+    open_cluster = prepare(spec, backend, java, progress, also=_upgrades(plan))
     directory = RunDirectory.create(
         runs,
         plan=plan,
@@ -62,8 +64,9 @@ def run(
     progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
     progress.say(f"recording to {directory.path}")
     with owning(directory.path) as ledger, open_cluster(directory.path, ledger) as cluster:
-        with directory.phase("start"), progress.action(f"starting {_words(spec, backend)}"):
+        with directory.phase("start"), progress.action(f"starting {spec.in_words()} on {backend}"):
             cluster.start()
+            describe(cluster)
         spark.start()  # it comes up while the cluster runs
         with (
             librdkafka.logging_to(directory.path / "clients.log"),
@@ -114,6 +117,9 @@ def _carry_out(plan: Plan, injector: Injector, load: Load, progress: Progress) -
             case Heal():
                 with progress.action(f"healing step {step.of}"):
                     injector.heal(step.of)
+            case Operate():
+                with progress.action(str(step)):
+                    injector.operate(step)
 
 
 def _hold(seconds: float, load: Load) -> None:
@@ -159,6 +165,11 @@ def _abandoned_on_error(load: Load) -> Iterator[None]:
         raise
 
 
+def _upgrades(plan: Plan) -> set[str]:
+    """Versions that are needed later than the others, and must be there just as early."""
+    return {step.to for step in plan.steps if isinstance(step, Operate) and step.operation is Operation.UPGRADE}
+
+
 def _require_fit(plan: Plan, spec: ClusterSpec, backend: Backend) -> None:
     """Refuse what cannot work before anything is created."""
     partitions = {topic.name: topic.partitions for topic in plan.topics}
@@ -177,13 +188,9 @@ def _require_fit(plan: Plan, spec: ClusterSpec, backend: Backend) -> None:
                 if not 0 <= step.target.partition < partitions.get(step.target.topic, 0):
                     raise UsageError(f"step {step.step}: there is no {step.target.topic}-{step.target.partition}")
                 broken.add(step.step)
+            case Operate():
+                operations.require(spec, step.operation, step.to)
             case Heal():
                 if step.of not in broken:
                     raise UsageError(f"step {step.step}: there is nothing broken by step {step.of} to heal")
                 broken.remove(step.of)
-
-
-def _words(spec: ClusterSpec, backend: Backend) -> str:
-    controllers = "1 controller" if spec.controllers == 1 else f"{spec.controllers} controllers"
-    brokers = "1 broker" if spec.brokers == 1 else f"{spec.brokers} brokers"
-    return f"{controllers} and {brokers} (Kafka {spec.kafka}, {spec.mode}, {backend})"

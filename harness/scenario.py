@@ -6,9 +6,10 @@ import difflib
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.errors import UsageError
 from harness.plan import Plan, PlanBuilder
@@ -26,6 +27,8 @@ class Scenario:
     name: str
     summary: str
     describe: Describe
+    cluster: Mapping[str, Any]
+    """The cluster it is for, in fields of `ClusterSpec`, where the user asks for no other."""
 
     def plan(self, seed: int, *, hold_s: float | None = None) -> Plan:
         """The plan that this scenario makes of a seed; `hold_s` stretches all its holds together to that length."""
@@ -37,8 +40,13 @@ class Scenario:
 _registry: dict[str, Scenario] = {}
 
 
-def scenario(*, summary: str, name: str | None = None) -> Callable[[Describe], Describe]:
-    """Register a function as a scenario; its name is the function's, with dashes."""
+def scenario(
+    *, summary: str, name: str | None = None, cluster: Mapping[str, Any] | None = None
+) -> Callable[[Describe], Describe]:
+    """Register a function as a scenario; its name is the function's, with dashes.
+
+    `cluster` says, in fields of `ClusterSpec`, which one it is for where the user asks for no other.
+    """
 
     def register(describe: Describe) -> Describe:
         chosen = name or describe.__name__.replace("_", "-")
@@ -47,7 +55,7 @@ def scenario(*, summary: str, name: str | None = None) -> Callable[[Describe], D
             raise UsageError(
                 f"two scenarios are called {chosen} ({known.describe.__module__} and {describe.__module__}): rename one"
             )
-        _registry[chosen] = Scenario(name=chosen, summary=summary, describe=describe)
+        _registry[chosen] = Scenario(name=chosen, summary=summary, describe=describe, cluster=cluster or {})
         return describe
 
     return register

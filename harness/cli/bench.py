@@ -26,7 +26,7 @@ def start(chosen: Chosen, repeat: int, as_json: bool) -> None:
         raise UsageError("bench start measures the process backend only")
     if repeat < 1:
         raise UsageError(f"--repeat is 1 or more, not {repeat}")
-    result = bench_start(chosen.spec, repeat, Progress(quiet=as_json))
+    result = bench_start(chosen.spec(), repeat, Progress(quiet=as_json))
     if as_json:
         print_json(result)
         return

@@ -27,7 +27,7 @@ def up(name: str, chosen: Chosen, as_json: bool) -> None:
     from harness.kept import keep
     from harness.progress import Progress
 
-    kept = keep(name, chosen.spec, chosen.backend, Progress(quiet=as_json))
+    kept = keep(name, chosen.spec(), chosen.backend, Progress(quiet=as_json))
     if as_json:
         print_json(kept)
     else:

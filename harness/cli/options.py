@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -45,8 +45,13 @@ scenario_dirs = click.option(
 class Chosen:
     """The cluster that a command line asks for."""
 
-    spec: ClusterSpec
     backend: str
+    options: dict[str, Any]
+
+    def spec(self, needs: Mapping[str, Any] | None = None) -> ClusterSpec:
+        """What was asked for; where nothing was, what a scenario `needs`, else the default."""
+        asked = {name: value for name, value in self.options.items() if value is not None}
+        return spec_from(**{**self.options, **(needs or {}), **asked})
 
 
 _CLUSTER_OPTIONS = (
@@ -55,12 +60,12 @@ _CLUSTER_OPTIONS = (
         "--kafka-dir", type=click.Path(path_type=Path, file_okay=False), help="A local Kafka build, instead of --kafka."
     ),
     click.option(
-        "--mode", type=click.Choice([mode.value for mode in Mode]), default=Mode.KRAFT.value, show_default=True,
-        help="How the cluster keeps its metadata.",
+        "--mode", type=click.Choice([mode.value for mode in Mode]),
+        help="How the cluster keeps its metadata; kraft by default.",
     ),
-    click.option("--brokers", type=int, default=3, show_default=True, help="How many brokers, 1 to 5."),
+    click.option("--brokers", type=int, help="How many brokers, 1 to 5; 3 by default."),
     click.option("--controllers", type=int, help="How many KRaft controllers; 1 by default with --mode kraft."),
-    click.option("--zookeepers", type=int, default=1, show_default=True, help="How many ZooKeeper servers, 1 or 3."),
+    click.option("--zookeepers", type=int, help="How many ZooKeeper servers, 1 or 3; 1 by default."),
     click.option("--rack", "racks", multiple=True, help="A rack; brokers are spread over all that are given."),
     click.option(
         "--set", "settings", multiple=True, metavar="[NODE:]NAME=VALUE",
@@ -92,7 +97,7 @@ def cluster_options(command: F) -> F:
     @functools.wraps(command)
     def with_chosen(*args: Any, **options: Any) -> Any:
         own = {name: options.pop(name) for name in _NAMES}
-        return command(*args, chosen=Chosen(backend=own.pop("backend"), spec=spec_from(**own)), **options)
+        return command(*args, chosen=Chosen(backend=own.pop("backend"), options=own), **options)
 
     decorated: Any = with_chosen
     for option in reversed(_CLUSTER_OPTIONS):
@@ -110,10 +115,10 @@ def spec_from(
     *,
     kafka: str | None,
     kafka_dir: Path | None,
-    mode: str,
-    brokers: int,
+    mode: str | None,
+    brokers: int | None,
     controllers: int | None,
-    zookeepers: int,
+    zookeepers: int | None,
     racks: Sequence[str],
     settings: Sequence[str],
     node_kafka: Sequence[str],
@@ -139,10 +144,10 @@ def spec_from(
     return ClusterSpec(
         kafka=version,
         kafka_dir=None if kafka_dir is None else str(kafka_dir.absolute()),
-        mode=Mode(mode),
-        brokers=brokers,
+        mode=Mode(mode or Mode.KRAFT),
+        brokers=3 if brokers is None else brokers,
         controllers=controllers,
-        zookeepers=zookeepers,
+        zookeepers=1 if zookeepers is None else zookeepers,
         racks=tuple(racks),
         overrides=overrides,
         node_overrides=node_overrides,

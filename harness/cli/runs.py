@@ -49,7 +49,7 @@ def run(
     found = get_scenario(scenario, scenario_dirs)
     seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
     plan = found.plan(seed, hold_s=seconds(duration) if duration else None)
-    return _carry_out(plan, chosen.spec, chosen.backend, runs_dir, as_json)
+    return _carry_out(plan, chosen.spec(found.cluster), chosen.backend, runs_dir, as_json)
 
 
 @click.command()

@@ -15,8 +15,9 @@ from harness.clients.wire.features import METADATA_VERSION, Features, ask_featur
 from harness.cluster.cluster import Cluster
 from harness.cluster.config import Stage
 from harness.cluster.node import Node
-from harness.cluster.spec import Mode, NodeRole, release
+from harness.cluster.spec import ClusterSpec, Mode, NodeRole, release
 from harness.errors import UsageError
+from harness.plan import Operation
 from harness.wait import wait_until
 
 PHASE_S = 120.0
@@ -31,15 +32,31 @@ class Phase:
     seen: dict[str, Any]
 
 
+def carry_out(cluster: Cluster, operation: Operation, to: str) -> Iterator[Phase]:
+    """One operation by its name in a plan."""
+    require(cluster.spec, operation, to)
+    yield from upgrade(cluster, to) if operation is Operation.UPGRADE else migrate(cluster)
+
+
+def require(spec: ClusterSpec, operation: Operation, to: str) -> None:
+    """Refuse what cannot be done to a cluster of this spec; nothing is touched."""
+    if operation is Operation.UPGRADE:
+        if spec.mode is Mode.ZK and release(to) >= (4,):
+            raise UsageError(f"Kafka {to} has no ZooKeeper mode: migrate this cluster to KRaft first")
+        if release(to) < release(spec.kafka):
+            raise UsageError(f"{to} is older than {spec.kafka}, which this cluster runs")
+        return
+    if spec.mode is not Mode.ZK or not any(node.role is NodeRole.CONTROLLER for node in spec.nodes):
+        raise UsageError("only a ZooKeeper cluster with controllers to migrate to can be migrated: --controllers 1")
+    if release(spec.kafka)[:2] != HIGHEST_BEFORE_4:
+        raise UsageError(f"the migration is that of Kafka 3.9: upgrade from {spec.kafka} first")
+
+
 def upgrade(cluster: Cluster, to: str) -> Iterator[Phase]:
     """Upgrade every node to another Kafka version, one at a time, then finalize the metadata version.
 
     Controllers go first: an old broker understands a new controller's records up to the finalized version.
     """
-    if cluster.spec.mode is Mode.ZK and release(to) >= (4,):
-        raise UsageError(f"Kafka {to} has no ZooKeeper mode: migrate this cluster to KRaft first")
-    if release(to) < release(cluster.spec.kafka):
-        raise UsageError(f"{to} is older than {cluster.spec.kafka}, which this cluster runs")
     for name in [node.name for node in cluster.spec.nodes if node.role is not NodeRole.ZOOKEEPER]:
         before = _features(cluster, cluster.nodes[name])
         cluster.restart(name, kafka=to)
@@ -59,10 +76,6 @@ def upgrade(cluster: Cluster, to: str) -> Iterator[Phase]:
 def migrate(cluster: Cluster) -> Iterator[Phase]:
     """Bring a ZooKeeper cluster to KRaft (KIP-866) while it serves; in the end ZooKeeper is stopped."""
     controllers = [node for node in cluster.spec.nodes if node.role is NodeRole.CONTROLLER]
-    if cluster.spec.mode is not Mode.ZK or not controllers:
-        raise UsageError("only a ZooKeeper cluster with controllers to migrate to can be migrated")
-    if release(cluster.spec.kafka)[:2] != HIGHEST_BEFORE_4:
-        raise UsageError(f"the migration is that of Kafka 3.9: upgrade from {cluster.spec.kafka} first")
     brokers = [cluster.broker(id_).name for id_ in cluster.broker_ids]
     yield _led_by_a_broker(cluster)
 

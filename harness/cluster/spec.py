@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -29,6 +30,11 @@ class NodeRole(StrEnum):
     CONTROLLER = "controller"
     COMBINED = "combined"
     ZOOKEEPER = "zookeeper"
+
+    @property
+    def in_words(self) -> str:
+        words = {NodeRole.COMBINED: "combined node", NodeRole.ZOOKEEPER: "ZooKeeper server"}
+        return words.get(self, self.value)
 
 
 class Listener(StrEnum):
@@ -143,6 +149,20 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A local Kafka build to run instead of the locked jars; `kafka` then is the version it says it is."""
     security: Security = Security()
 
+    @classmethod
+    def of(cls, **fields: Any) -> ClusterSpec:
+        """A spec from plain values (`mode="zk"`), as scenarios and tests write them; ZooKeeper mode gets its Kafka."""
+        if unknown := fields.keys() - set(cls.__struct_fields__):
+            raise UsageError(
+                f"a cluster has no {', '.join(sorted(unknown))}: it has {', '.join(cls.__struct_fields__)}"
+            )
+        if fields.get("mode") == Mode.ZK and "kafka" not in fields:
+            fields["kafka"] = DEFAULT_ZK_KAFKA
+        try:
+            return msgspec.convert(fields, cls)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"this is no spec of a cluster: {error}") from None
+
     def __post_init__(self) -> None:
         self._require_shape()
         self._require_versions()
@@ -169,6 +189,14 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     def oldest(self) -> str:
         """The version that all nodes understand: it says what storage is formatted with."""
         return min(self.versions, key=release)
+
+    def in_words(self) -> str:
+        """As a person would say it."""
+        roles = [node.role for node in self.nodes]
+        counts = [(roles.count(role), role.in_words) for role in NodeRole if role in roles]
+        nodes = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts)
+        security = "" if self.security == Security() else f", {self.security.protocol}"
+        return f"{nodes} (Kafka {' and '.join(self.versions)}, {self.mode}{security})"
 
     def node(self, name: str) -> NodeSpec:
         return next(node for node in self.nodes if node.name == name)

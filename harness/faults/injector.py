@@ -6,13 +6,17 @@ import time
 
 import msgspec
 
+from harness.cluster import operations
+from harness.cluster.brokers import Brokers
 from harness.cluster.cluster import Cluster
+from harness.cluster.description import describe
+from harness.cluster.operations import Phase
 from harness.errors import FaultError, LockstepError
 from harness.faults.fault import Fault, Proof, get_fault
-from harness.history.lines import FaultLine
+from harness.history.lines import FaultLine, ObservationLine
 from harness.history.recorder import Recorder
 from harness.ledger import Entry
-from harness.plan import Inject
+from harness.plan import Inject, Operate
 
 KIND = "fault"
 
@@ -20,13 +24,14 @@ KIND = "fault"
 class Injector:
     """The faults of one run, by the plan step that injected them."""
 
-    def __init__(self, cluster: Cluster, recorder: Recorder) -> None:
+    def __init__(self, cluster: Brokers, recorder: Recorder) -> None:
         self._cluster = cluster
         self._recorder = recorder
         self._active: dict[int, tuple[Inject, Fault, Entry]] = {}
 
     def inject(self, step: Inject) -> None:
         """Break it and prove it; a fault that did not bite is recorded without proof, and the verdict says so."""
+        assert isinstance(self._cluster, Cluster), "a plan with faults is refused where nodes are not ours to break"
         fault = get_fault(step.fault).make(self._cluster, step.target)
         entry = self._cluster.ledger.intent(
             KIND, fault=step.fault, step=step.step, target_asked=str(step.target), target_resolved=fault.resolved
@@ -43,6 +48,24 @@ class Injector:
             return
         entry.proof(detail=proof)
         self._record(step, fault, "inject", at_ns, proof)
+
+    def operate(self, step: Operate) -> None:
+        """Change the whole cluster; the phases that were observed are the proof."""
+        assert isinstance(self._cluster, Cluster), "an operation is refused where nodes are not ours to restart"
+        entry = self._cluster.ledger.intent(
+            KIND, fault=step.operation, step=step.step, target_asked="cluster", target_resolved="every node"
+        )
+        began_ns = time.monotonic_ns()
+        phases = []
+        for phase in operations.carry_out(self._cluster, step.operation, step.to):
+            phases.append(phase.name)
+            entry.proof(detail={"phase": phase.name, **phase.seen})
+            self._recorder.write("observations", [_observed(phase)])
+        describe(self._cluster)
+        proof: Proof = {"phases": phases}
+        entry.healed(detail=proof)
+        self._write(step.step, step.operation, "cluster", "every node", "inject", began_ns, proof)
+        self._write(step.step, step.operation, "cluster", "every node", "healed", time.monotonic_ns(), proof)
 
     def heal(self, step: int) -> None:
         """Undo one fault, and prove that it is undone; until then its entry stays open, for `lockstep heal`."""
@@ -66,13 +89,24 @@ class Injector:
             raise failures[0]
 
     def _record(self, step: Inject, fault: Fault, phase: str, time_ns: int, proof: Proof | None) -> None:
+        self._write(step.step, step.fault, str(step.target), fault.resolved, phase, time_ns, proof)
+
+    def _write(
+        self, step: int, fault: str, asked: str, resolved: str, phase: str, time_ns: int, proof: Proof | None
+    ) -> None:
         line = FaultLine(
             time_ns=time_ns,
-            step=step.step,
-            fault=step.fault,
-            target_asked=str(step.target),
-            target_resolved=fault.resolved,
+            step=step,
+            fault=fault,
+            target_asked=asked,
+            target_resolved=resolved,
             phase=phase,
             proof=None if proof is None else msgspec.json.encode(proof).decode(),
         )
         self._recorder.write("faults", [line])
+
+
+def _observed(phase: Phase) -> ObservationLine:
+    now_ns = time.monotonic_ns()
+    extra = msgspec.json.encode({"phase": phase.name, **phase.seen}).decode()
+    return ObservationLine(asked_ns=now_ns, answered_ns=now_ns, source="operation", extra=extra)
