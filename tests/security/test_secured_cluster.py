@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
     AclOperation,
@@ -31,15 +32,17 @@ from harness.history.recorder import Recorder
 from harness.history.schema import Role
 from harness.ledger import Ledger
 from harness.plan import Read, TopicPlan, Write
-from harness.pytest_plugin import Clusters, RunScenario
+from harness.pytest_plugin import Clusters
 from harness.wait import wait_until
 from harness.workload.load import Load
+from tests.security.attempts import SCRAM_OVER_TLS, TOPIC, produce
 from tests.security.searching import found_below, needles
+
+if TYPE_CHECKING:
+    from harness.pytest_plugin import RunScenario
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("secured-cluster")]
 
-SCRAM_OVER_TLS = Security(tls=True, sasl=Mechanism.SCRAM_512, users=("alice",))
-TOPIC = "ledger"
 SETTINGS = ProducerSettings(acks=-1, idempotent=True, in_flight=5)
 
 
@@ -73,16 +76,6 @@ def wrong(cluster: Cluster, who: str) -> Access:
 
 def refusal(who: str) -> str:
     return f"refused user {who} with SCRAM-SHA-512: check the user name and password"
-
-
-def produce(access: Access, topic: str = TOPIC, timeout_ms: int = 30_000) -> KafkaError | None:
-    """What became of one record."""
-    answers: list[tuple[KafkaError | None, Message]] = []
-    producer = Producer({**access.librdkafka(), "message.timeout.ms": timeout_ms, "log_level": 0})
-    producer.produce(topic, b"x", on_delivery=lambda error, message: answers.append((error, message)))
-    assert producer.flush(60) == 0
-    ((error, _),) = answers
-    return error
 
 
 @pytest.mark.parametrize("listener", [Listener.CLIENT, Listener.CLIENT_B])

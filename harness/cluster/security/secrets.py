@@ -26,6 +26,8 @@ from harness.ledger import Entry, Ledger
 from harness.rundir import state_dir
 
 KIND = "secrets"
+LOOPBACK = "127.0.0.1"
+"""Where the ports of containers are published: the harness asks every node there, clients only brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class Secrets:
     def _files(self, hosts: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         files: dict[str, bytes] = {}
         if self.security.tls:
-            authority, stores = issue(hosts)
+            authority, stores = issue({node: {*names, LOOPBACK} for node, names in hosts.items()})
             files |= {AUTHORITY: authority} | {properties.key_store(node): store for node, store in stores.items()}
         if self.security.sasl:
             for mechanism in {self.security.sasl, Mechanism.PLAIN}:
