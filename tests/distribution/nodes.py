@@ -39,7 +39,7 @@ def same_as_the_storage_tool(
     subprocess.run(tool, check=True, capture_output=True, timeout=120)
 
     directory_id = read_meta(theirs).get("directory.id")  # Kafka 3.6 writes none
-    kafka.format(ours, cluster_id=cluster_id, node_id=100, features=features, directory_id=directory_id)
+    kafka.learn(features).write(ours, cluster_id=cluster_id, node_id=100, directory_id=directory_id)
     assert {path.name for path in ours.iterdir()} == {path.name for path in theirs.iterdir()} == {META, BOOTSTRAP}
     assert read_meta(ours) == read_meta(theirs)
     assert without_times((ours / BOOTSTRAP).read_bytes()) == without_times((theirs / BOOTSTRAP).read_bytes())

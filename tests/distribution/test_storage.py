@@ -97,11 +97,11 @@ def test_what_the_tool_would_misread_is_refused_without_telling_it(name: str, pa
 
 def test_every_directory_gets_its_own_id_and_is_formatted_once(kafka: Distribution, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        kafka.format(tmp_path / name, cluster_id=random_id(), node_id=1)
+        kafka.learn().write(tmp_path / name, cluster_id=random_id(), node_id=1)
     assert read_meta(tmp_path / "one")["directory.id"] != read_meta(tmp_path / "two")["directory.id"]
     before = (tmp_path / "one" / META).read_bytes()
     with pytest.raises(ClusterError, match="already formatted"):
-        kafka.format(tmp_path / "one", cluster_id=random_id(), node_id=1)
+        kafka.learn().write(tmp_path / "one", cluster_id=random_id(), node_id=1)
     assert (tmp_path / "one" / META).read_bytes() == before
 
 

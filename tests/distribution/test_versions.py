@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from harness.cache import CACHE_VARIABLE
 from harness.cluster.distribution import (
+    Distribution,
     Program,
     described,
     distribution,
@@ -74,11 +76,22 @@ def test_trained_in_an_empty_cache(version: str, java: Java, tmp_path: Path, mon
         (tmp_path / name).mkdir()
         same_as_the_storage_tool(kafka, properties, {}, tmp_path / name)
     for program in kafka.programs:
-        logs = tmp_path / program.label
-        logs.mkdir()
-        command = kafka.command(program, str(tmp_path / "missing.properties"), log_directory=logs)
-        subprocess.run(command, capture_output=True, timeout=120)
-        assert re.search(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ERROR .*", (logs / "server.log").read_text(), re.MULTILINE)
+        _logs_in_utc(kafka, program, tmp_path / program.label)
     if version == "3.6.2":
         with pytest.raises(UsageError, match=r"transaction\.version=2: it knows no feature levels"):
             kafka.learn({"transaction.version": 2})
+
+
+def _logs_in_utc(kafka: Distribution, program: Program, directory: Path) -> None:
+    """Fail unless a node that cannot start says so in its own file, with a time that compares with ours."""
+    directory.mkdir()
+    command = kafka.command(
+        program,
+        str(directory / "missing.properties"),
+        log_directory=directory,
+        system_properties={"user.timezone": "Asia/Tokyo"},
+    )
+    before = datetime.now(UTC)
+    subprocess.run(command, capture_output=True, timeout=120)
+    times = re.findall(r"^(\d{4}-\d\d-\d\dT[\d:.]+Z) ERROR ", (directory / "server.log").read_text(), re.MULTILINE)
+    assert before - timedelta(seconds=1) < datetime.fromisoformat(times[0]) < datetime.now(UTC)

@@ -14,9 +14,9 @@ def java_command(
     *args: str,
     main: str,
     log_directory: Path,
+    heap_min_mb: int,
+    heap_max_mb: int,
     system_properties: Mapping[str, str],
-    heap_min_mb: int = 96,
-    heap_max_mb: int = 256,
     jvm: Sequence[str] = (),
 ) -> list[str]:
     """Small and quick to start (serial collector, C1 only) rather than fast: many nodes share one machine."""

@@ -93,20 +93,6 @@ class Distribution:
             scram,
         )
 
-    def format(
-        self,
-        directory: Path,
-        *,
-        cluster_id: str,
-        node_id: int,
-        features: Features | None = None,
-        scram: Sequence[ScramUser] = (),
-        directory_id: str | None = None,
-    ) -> None:
-        """Format one node's log directory; `learn` is for several that share users."""
-        learnt = self.learn(features, scram)
-        learnt.write(directory, cluster_id=cluster_id, node_id=node_id, directory_id=directory_id)
-
 
 def _shared(archive: Path) -> list[str]:
     """The options that make a JVM start from an archive, once there is one."""

@@ -121,14 +121,16 @@ class DockerCluster(Cluster):
             self._resources.remove(before.container)
         directory = self._directory_of(node)
         sidecar = self._sidecars[node.name]
-        kafka = self.distributions[node.kafka]
+        kafka, program = self.distributions[node.kafka], self._program(node)
         shutil.copyfile(kafka.logging.file, directory / kafka.logging.file.name)
         command = java_command(
             dataclasses.replace(kafka.java, executable=Path("java")),  # the image's own
             f"{LIBS}/*",
             str(INSIDE / PROPERTIES),
-            main=self._program(node).main,
+            main=program.main,
             log_directory=INSIDE,
+            heap_min_mb=program.heap_min_mb,
+            heap_max_mb=program.heap_max_mb,
             system_properties={
                 "jdk.net.hosts.file": str(INSIDE / HOSTS),
                 **kafka.logging.properties(INSIDE / kafka.logging.file.name),
