@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.cluster.spec import ClusterSpec, Listener, Mode, NodeRole, NodeSpec
+from harness.cluster.spec import ClusterSpec, Listener, Mode, NodeRole, NodeSpec, release
 from harness.network.topology import Address
 
 # Small and fast, and time-outs short enough to see an election in two seconds; kafka-semantics.md §5 has the reasons.
@@ -142,7 +142,7 @@ def _broker(node: NodeSpec, addresses: NodeAddresses, stage: Stage) -> dict[str,
     advertised: dict[Listener, Address] = {
         listener: addresses.clients.get(listener, addresses.peer(node, listener))
         for listener in served
-        if listener is not Listener.CONTROLLER
+        if listener is not Listener.CONTROLLER or _tells_its_endpoints(node)
     }
     return {
         "listeners": _listeners(served),
@@ -169,7 +169,17 @@ def _quorum(spec: ClusterSpec, addresses: NodeAddresses) -> dict[str, str]:
 def _kraft(node: NodeSpec, addresses: NodeAddresses) -> dict[str, str]:
     roles = {NodeRole.COMBINED: "broker,controller"}.get(node.role, node.role.value)
     own = {} if node.is_broker else {"listeners": _listeners(addresses.bind)}
+    if own and _tells_its_endpoints(node):
+        peers = {Listener.CONTROLLER: addresses.peer(node, Listener.CONTROLLER)}
+        own |= {"advertised.listeners": _listeners(peers)}
     return {"process.roles": roles, "node.id": str(node.id), **own}
+
+
+def _tells_its_endpoints(node: NodeSpec) -> bool:
+    """Whether a controller tells those who fetch from it where it is (KIP-853): unless it gives its name, which means a
+    link, they find it past all links after their first reconnect. Older ones are found by the voters' names alone.
+    """
+    return release(node.kafka) >= (3, 9)
 
 
 def _zk(spec: ClusterSpec, addresses: NodeAddresses, *, hybrid: bool) -> dict[str, str]:
