@@ -59,13 +59,16 @@ class Injector:
         phases = []
         for phase in operations.carry_out(self._cluster, step.operation, step.to):
             phases.append(phase.name)
-            entry.proof(detail={"phase": phase.name, **phase.seen})
+            entry.effect(detail={"phase": phase.name, **phase.seen})
             self._recorder.write("observations", [_observed(phase)])
         describe(self._cluster)
         proof: Proof = {"phases": phases}
-        entry.healed(detail=proof)
+        entry.proof(detail=proof)
+        entry.healed(detail={"every_node": "serves"})
         self._write(step.step, step.operation, "cluster", "every node", "inject", began_ns, proof)
-        self._write(step.step, step.operation, "cluster", "every node", "healed", time.monotonic_ns(), proof)
+        self._write(
+            step.step, step.operation, "cluster", "every node", "healed", time.monotonic_ns(), {"every_node": "serves"}
+        )
 
     def heal(self, step: int) -> None:
         """Undo one fault, and prove that it is undone; until then its entry stays open, for `lockstep heal`."""
