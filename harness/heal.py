@@ -121,6 +121,12 @@ def _heal_secrets(entry: Entry) -> list[str]:
     return heal_secrets(entry)
 
 
+def _heal_topic(entry: Entry) -> list[str]:
+    from harness.cluster.external import heal_topic
+
+    return heal_topic(entry)
+
+
 def _heal_fault(entry: Entry) -> list[str]:
     """A killed node needs no mending once the node itself is removed."""
     entry.healed(detail={"by": "heal"})
@@ -132,5 +138,6 @@ _HEALERS: dict[str, Callable[[Entry], list[str]]] = {
     "container": _heal_container,
     "network": _heal_network,
     "secrets": _heal_secrets,
+    "topic": _heal_topic,
     "fault": _heal_fault,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,11 @@ from harness.clients.observer import MetadataObserver
 from harness.clients.wire.offsets import ask_log_end
 from harness.cluster import operations
 from harness.cluster.backends import Backend, prepare
+from harness.cluster.brokers import Brokers
 from harness.cluster.cluster import Cluster
 from harness.cluster.description import describe
+from harness.cluster.external import ExternalCluster, own_topic, reach, require_harmless, tried
+from harness.cluster.external_spec import External, ExternalSpec
 from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
 from harness.faults.fault import get_fault
@@ -26,7 +29,8 @@ from harness.faults.injector import Injector
 from harness.heal import owning
 from harness.history.recorder import Recorder
 from harness.history.store import seal
-from harness.java import find_java
+from harness.java import Java, find_java
+from harness.ledger import Ledger
 from harness.plan import Heal, Hold, Inject, Operate, Operation, Plan, TopicPlan, write_plan
 from harness.progress import Progress
 from harness.rundir import RunDirectory
@@ -45,47 +49,79 @@ class Finished:
 
 
 def run(
-    plan: Plan, *, spec: ClusterSpec, backend: Backend, runs: Path, progress: Progress, spark: SparkStarter
+    plan: Plan,
+    *,
+    spec: ClusterSpec | ExternalSpec,
+    backend: Backend,
+    runs: Path,
+    progress: Progress,
+    spark: SparkStarter,
 ) -> Finished:
-    """Carry out a plan on a fresh cluster and judge what happened, with a Spark that the caller stops."""
+    """Carry out a plan, on a fresh cluster or one that is there, and judge it with a Spark that the caller stops."""
     _require_fit(plan, spec, backend)
-    spec = msgspec.structs.replace(spec, overrides=plan.cluster | spec.overrides)
     java = find_java()
-    open_cluster = prepare(spec, backend, java, progress, also=_upgrades(plan))
+    described, open_cluster = _prepared(plan, spec, backend, java, progress)
     directory = RunDirectory.create(
         runs,
         plan=plan,
-        spec=spec,
+        spec=described,
         backend=backend,
         java=java.version,
         librdkafka=librdkafka.version(),
     )
+    if isinstance(described, External):
+        plan = plan.with_topics(lambda name: own_topic(directory.info.run, name))
     write_plan(plan, directory.path)
     progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
     progress.say(f"recording to {directory.path}")
-    with owning(directory.path) as ledger, open_cluster(directory.path, ledger) as cluster:
-        with directory.phase("start"), progress.action(f"starting {spec.in_words()} on {backend}"):
-            cluster.start()
-            describe(cluster)
-        spark.start()  # it comes up while the cluster runs
-        with (
-            librdkafka.logging_to(directory.path / "clients.log"),
-            Recorder(directory.path, directory.info.run) as recorder,
-        ):
-            _exercise(plan, cluster, directory, recorder, progress)
-        with directory.phase("stop"):
-            cluster.stop()
-    with directory.phase("seal"):
-        seal(directory.path)
-    with progress.action("judging the history"):
-        (verdict,) = judge([directory.path], spark.session())
-    if verdict.verdict == "pass":
-        for data in directory.path.glob("nodes/*/data"):
-            shutil.rmtree(data)
+    with owning(directory.path) as ledger:
+        with open_cluster(directory.path, ledger) as cluster:
+            with directory.phase("start"), progress.action(_opening(described, backend)):
+                cluster.start()
+                if isinstance(cluster, Cluster):
+                    describe(cluster)
+            spark.start()  # it comes up while the cluster runs
+            with (
+                librdkafka.logging_to(directory.path / "clients.log"),
+                Recorder(directory.path, directory.info.run) as recorder,
+            ):
+                _exercise(plan, cluster, directory, recorder, progress)
+            with directory.phase("stop"):
+                cluster.stop()
+        with directory.phase("seal"):
+            seal(directory.path)
+        with progress.action("judging the history"):
+            (verdict,) = judge([directory.path], spark.session())
+        if verdict.verdict == "pass":
+            for data in directory.path.glob("nodes/*/data"):
+                shutil.rmtree(data)
+        elif isinstance(cluster, ExternalCluster):
+            progress.say(f"left on the cluster, as evidence: {', '.join(cluster.keep_topics())}")
     return Finished(directory=directory.path, verdict=verdict)
 
 
-def _exercise(plan: Plan, cluster: Cluster, directory: RunDirectory, recorder: Recorder, progress: Progress) -> None:
+def _prepared(
+    plan: Plan, spec: ClusterSpec | ExternalSpec, backend: Backend, java: Java, progress: Progress
+) -> tuple[ClusterSpec | External, Callable[[Path, Ledger], Cluster | ExternalCluster]]:
+    """The cluster as it will be, or as it was found, and how to open it."""
+    if isinstance(spec, ExternalSpec):
+        found = reach(spec)
+        _require_replicas(plan, len(found.brokers))
+        found = tried(spec, found, plan.topics)
+        return found, lambda _, ledger: ExternalCluster(spec, found, ledger)
+    spec = msgspec.structs.replace(spec, overrides=plan.cluster | spec.overrides)
+    return spec, prepare(spec, backend, java, progress, also=_upgrades(plan))
+
+
+def _opening(spec: ClusterSpec | External, backend: Backend) -> str:
+    if isinstance(spec, External):
+        return f"looking for {spec.in_words()}"
+    return f"starting {spec.in_words()} on {backend}"
+
+
+def _exercise(
+    plan: Plan, cluster: Cluster | ExternalCluster, directory: RunDirectory, recorder: Recorder, progress: Progress
+) -> None:
     """Load and faults, then heal, then read everything to its end."""
     topics = {topic.name: (topic, _create(cluster, topic)) for topic in plan.topics}
     injector = Injector(cluster, recorder)
@@ -130,14 +166,15 @@ def _hold(seconds: float, load: Load) -> None:
         time.sleep(min(left, CHECK_INTERVAL_S))
 
 
-def _create(cluster: Cluster, topic: TopicPlan) -> str:
+def _create(cluster: Brokers, topic: TopicPlan) -> str:
     """Create a planned topic and return its id."""
-    config = {"min.insync.replicas": str(topic.min_isr)} | topic.config
-    cluster.create_topic(topic.name, partitions=topic.partitions, replication=topic.replication, config=config)
+    cluster.create_topic(
+        topic.name, partitions=topic.partitions, replication=topic.replication, config=topic.properties
+    )
     return cluster.leader(topic.name, 0).topic_id
 
 
-def _log_ends(cluster: Cluster, topic: TopicPlan) -> dict[int, int]:
+def _log_ends(cluster: Brokers, topic: TopicPlan) -> dict[int, int]:
     """Where each partition ends in its leader's own log, which may be further than anybody can read yet."""
     leaders = {partition: cluster.leader(topic.name, partition).leader for partition in range(topic.partitions)}
     return {
@@ -147,7 +184,7 @@ def _log_ends(cluster: Cluster, topic: TopicPlan) -> dict[int, int]:
 
 
 @contextmanager
-def _observing(cluster: Cluster, recorder: Recorder, topics: tuple[str, ...]) -> Iterator[None]:
+def _observing(cluster: Brokers, recorder: Recorder, topics: tuple[str, ...]) -> Iterator[None]:
     observer = MetadataObserver(cluster, recorder, topics)
     observer.start()
     try:
@@ -170,14 +207,20 @@ def _upgrades(plan: Plan) -> set[str]:
     return {step.to for step in plan.steps if isinstance(step, Operate) and step.operation is Operation.UPGRADE}
 
 
-def _require_fit(plan: Plan, spec: ClusterSpec, backend: Backend) -> None:
-    """Refuse what cannot work before anything is created."""
-    partitions = {topic.name: topic.partitions for topic in plan.topics}
+def _require_replicas(plan: Plan, brokers: int) -> None:
     for topic in plan.topics:
-        if topic.replication > spec.brokers:
-            raise UsageError(
-                f"topic {topic.name} wants {topic.replication} replicas and the cluster has {spec.brokers} brokers"
-            )
+        if topic.replication > brokers:
+            has = "1 broker" if brokers == 1 else f"{brokers} brokers"
+            raise UsageError(f"topic {topic.name} wants {topic.replication} replicas and the cluster has {has}")
+
+
+def _require_fit(plan: Plan, spec: ClusterSpec | ExternalSpec, backend: Backend) -> None:
+    """Refuse what cannot work before anything is created."""
+    if isinstance(spec, ExternalSpec):
+        require_harmless(plan)
+        return
+    _require_replicas(plan, spec.brokers)
+    partitions = {topic.name: topic.partitions for topic in plan.topics}
     broken: set[int] = set()
     for step in plan.steps:
         match step:

@@ -18,6 +18,7 @@ import psutil
 
 from harness import __version__
 from harness.cluster.arguments import arguments
+from harness.cluster.external_spec import External
 from harness.cluster.spec import ClusterSpec
 from harness.disk import explained, replace_file
 from harness.errors import EnvironmentError_, UsageError
@@ -46,7 +47,9 @@ class RunInfo(msgspec.Struct, kw_only=True):
     scenario: str
     seed: int
     lockstep: str
-    spec: ClusterSpec
+    spec: ClusterSpec | msgspec.UnsetType = msgspec.UNSET
+    external: External | msgspec.UnsetType = msgspec.UNSET
+    """Instead of a spec: a cluster that was there already."""
     backend: str
     command: str
     replay: str = ""
@@ -54,6 +57,18 @@ class RunInfo(msgspec.Struct, kw_only=True):
     clock: dict[str, Any]
     nodes: list[dict[str, Any]]
     phases: list[Phase] = []
+
+    def __post_init__(self) -> None:
+        _ = self.cluster
+
+    @property
+    def cluster(self) -> ClusterSpec | External:
+        """What it ran on."""
+        if isinstance(self.spec, ClusterSpec):
+            return self.spec
+        if isinstance(self.external, External):
+            return self.external
+        raise ValueError("it has neither a spec nor an external cluster")
 
 
 class RunDirectory:
@@ -65,7 +80,7 @@ class RunDirectory:
 
     @classmethod
     def create(
-        cls, runs: Path, *, plan: Plan, spec: ClusterSpec, backend: str, java: str, librdkafka: str
+        cls, runs: Path, *, plan: Plan, spec: ClusterSpec | External, backend: str, java: str, librdkafka: str
     ) -> RunDirectory:
         """A fresh directory that no other run shares, and `latest` pointing to it."""
         path = _fresh(runs, plan.scenario, plan.seed)
@@ -74,10 +89,11 @@ class RunDirectory:
             scenario=plan.scenario,
             seed=plan.seed,
             lockstep=__version__,
-            spec=spec,
+            spec=spec if isinstance(spec, ClusterSpec) else msgspec.UNSET,
+            external=spec if isinstance(spec, External) else msgspec.UNSET,
             backend=backend,
             command=_command(plan, spec, backend),
-            replay=f"lockstep replay {shlex.quote(str(runs / path.name))}",
+            replay=replay_command(runs / path.name, spec),
             environment={
                 "python": platform.python_version(),
                 "java": java,
@@ -87,7 +103,7 @@ class RunDirectory:
                 "memory_mb": psutil.virtual_memory().total // 1_000_000,
             },
             clock={"monotonic_ns": time.monotonic_ns(), "utc": datetime.now(UTC).isoformat()},
-            nodes=[{"name": node.name, "id": node.id, "role": node.role} for node in spec.nodes],
+            nodes=_nodes(spec),
         )
         directory = cls(path, info)
         directory.save()
@@ -145,11 +161,23 @@ def require_space(directory: Path) -> int:
     return free
 
 
-def _command(plan: Plan, spec: ClusterSpec, backend: str) -> str:
+def replay_command(directory: Path, spec: ClusterSpec | External) -> str:
+    """What to type to have the run's plan carried out again; on a cluster of the user's only when told where it is."""
+    where = spec.arguments() if isinstance(spec, External) else []
+    return shlex.join(["lockstep", "replay", str(directory), *where])
+
+
+def _nodes(spec: ClusterSpec | External) -> list[dict[str, Any]]:
+    if isinstance(spec, External):
+        return [{"name": f"broker-{id_}", "id": id_, "role": "broker"} for id_ in spec.brokers]
+    return [{"name": node.name, "id": node.id, "role": node.role} for node in spec.nodes]
+
+
+def _command(plan: Plan, spec: ClusterSpec | External, backend: str) -> str:
     """What to type to get such a run again, however this one was started."""
-    options = arguments(spec)
+    options = spec.arguments() if isinstance(spec, External) else arguments(spec)
     if backend != "process":
-        options += ["--backend", backend]
+        options = ["--backend", backend, *options]
     if plan.hold_s is not None:
         options += ["--for", f"{plan.hold_s:g}s"]
     return shlex.join(["lockstep", "run", plan.scenario, "--seed", str(plan.seed), *options])

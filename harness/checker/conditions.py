@@ -44,6 +44,8 @@ class _SpecInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 class _RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     spec: _SpecInfo = _SpecInfo()
+    external: _SpecInfo | None = None
+    """What a cluster that we did not start told of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,8 @@ class Conditions:
 
 def read_conditions(r: int, run_directory: Path, history: SealedHistory) -> Conditions:
     plan = _read(run_directory / PLAN, _PlanInfo)
-    spec = _read(run_directory / "run.json", _RunInfo).spec
+    info = _read(run_directory / "run.json", _RunInfo)
+    spec = info.external or info.spec
     planned = {topic.name: _configuration(topic, spec) for topic in plan.topics}
     crashes = [fault for fault in read_faults(history) if fault.fault in CRASHES]
     return Conditions(

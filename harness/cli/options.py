@@ -16,6 +16,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from harness.cluster.external_spec import ExternalSpec
 from harness.cluster.spec import DEFAULT_KAFKA, DEFAULT_ZK_KAFKA, ClusterSpec, Mechanism, Mode, Security
 from harness.errors import UsageError
 from harness.rundir import default_runs
@@ -53,6 +54,22 @@ class Chosen:
         asked = {name: value for name, value in self.options.items() if value is not None}
         return spec_from(**{**self.options, **(needs or {}), **asked})
 
+    def target(self, where: ExternalSpec | None, needs: Mapping[str, Any] | None = None) -> ClusterSpec | ExternalSpec:
+        """The same for commands that also take a cluster that is there already."""
+        if self.backend != "external":
+            if where is not None:
+                raise UsageError(
+                    "--bootstrap-servers and --client-config lead to a cluster that is there already: "
+                    "add --backend external"
+                )
+            return self.spec(needs)
+        if any(self.options.values()):
+            raise UsageError(
+                "with --backend external the cluster is there already: leave out what describes one to start, such as "
+                "--kafka, --mode or --brokers"
+            )
+        return where or ExternalSpec()
+
 
 _CLUSTER_OPTIONS = (
     click.option("--kafka", help=f"Kafka version; {DEFAULT_KAFKA} by default, {DEFAULT_ZK_KAFKA} with --mode zk."),
@@ -85,8 +102,8 @@ _CLUSTER_OPTIONS = (
     ),
     click.option("--user", "users", multiple=True, help="With --sasl: a user without any right."),
     click.option(
-        "--backend", type=click.Choice(["process", "docker"]), default="process", show_default=True,
-        help="What runs the nodes.",
+        "--backend", type=click.Choice(["process", "docker", "external"]), default="process", show_default=True,
+        help="What runs the nodes; external means that somebody else does.",
     ),
 )  # fmt: skip
 
@@ -102,6 +119,28 @@ def cluster_options(command: F) -> F:
     decorated: Any = with_chosen
     for option in reversed(_CLUSTER_OPTIONS):
         decorated = option(decorated)
+    return cast(F, decorated)
+
+
+def external_options(command: F) -> F:
+    """The options that lead to a cluster that is there already, handed to the command as one argument, `where`."""
+
+    @functools.wraps(command)
+    def with_where(*args: Any, bootstrap_servers: str | None, client_config: Path | None, **options: Any) -> Any:
+        config = None if client_config is None else str(client_config.absolute())
+        given = bootstrap_servers is not None or config is not None
+        where = ExternalSpec(bootstrap_servers=bootstrap_servers, client_config=config) if given else None
+        return command(*args, where=where, **options)
+
+    servers = click.option(
+        "--bootstrap-servers", metavar="HOST:PORT[,...]", help="Where the cluster is that somebody else runs."
+    )
+    config = click.option(
+        "--client-config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Client properties to get in with (TLS, SASL), as Kafka's own tools read them.",
+    )
+    decorated: Any = servers(config(with_where))
     return cast(F, decorated)
 
 

@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir, scenario_dirs, seconds
-from harness.errors import ExitCode, HistoryError
+from harness.cli.options import (
+    Chosen,
+    as_json,
+    cluster_options,
+    echo,
+    external_options,
+    print_json,
+    runs_dir,
+    scenario_dirs,
+    seconds,
+)
+from harness.cluster.spec import ClusterSpec
+from harness.errors import ExitCode, HistoryError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.checker import Verdict
-    from harness.cluster.spec import ClusterSpec
+    from harness.cluster.external_spec import ExternalSpec
     from harness.plan import Plan
 
 SMALL_BYTES = 100_000_000
@@ -27,6 +38,7 @@ _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": Ex
 @click.command()
 @click.argument("scenario")
 @cluster_options
+@external_options
 @click.option("--seed", type=int, help="The seed of the plan and of every client; drawn and shown if not given.")
 @click.option(
     "--for", "duration", help="How long the clients work in all, such as 60s; the plan's own length if not given."
@@ -37,33 +49,47 @@ _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": Ex
 def run(
     scenario: str,
     chosen: Chosen,
+    where: ExternalSpec | None,
     seed: int | None,
     duration: str | None,
     scenario_dirs: tuple[Path, ...],
     runs_dir: Path,
     as_json: bool,
 ) -> int:
-    """Run a chaos scenario on a fresh cluster, judge what happened, and write a report."""
+    """Run a scenario on a fresh cluster (or yours, with --backend external), judge what happened, write a report."""
     from harness.scenario import get_scenario
 
     found = get_scenario(scenario, scenario_dirs)
     seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
     plan = found.plan(seed, hold_s=seconds(duration) if duration else None)
-    return _carry_out(plan, chosen.spec(found.cluster), chosen.backend, runs_dir, as_json)
+    return _carry_out(plan, chosen.target(where, found.cluster), chosen.backend, runs_dir, as_json)
 
 
 @click.command()
 @click.argument("run", required=False)
+@external_options
 @runs_dir
 @as_json
-def replay(run: str | None, runs_dir: Path, as_json: bool) -> int:
+def replay(run: str | None, where: ExternalSpec | None, runs_dir: Path, as_json: bool) -> int:
     """Carry out the stored plan of a run again, on a cluster of the same spec (RUN defaults to the latest)."""
+    from harness.cluster.external import planned_topic
     from harness.plan import read_plan
     from harness.rundir import find_run, read_run_info
 
     directory = find_run(run, runs_dir)
     info = read_run_info(directory)
-    return _carry_out(read_plan(directory), info.spec, info.backend, runs_dir, as_json)
+    plan, spec = read_plan(directory), info.cluster
+    if isinstance(spec, ClusterSpec):
+        if where is not None:
+            raise UsageError(
+                f"{info.run} had a cluster of its own, and so has its replay: leave out --bootstrap-servers and "
+                "--client-config"
+            )
+        return _carry_out(plan, spec, info.backend, runs_dir, as_json)
+    if where is None:
+        raise UsageError(f"{info.run} ran on a cluster that is not ours: say where to, as in {info.replay}")
+    plan = plan.with_topics(lambda name: planned_topic(info.run, name))
+    return _carry_out(plan, where, info.backend, runs_dir, as_json)
 
 
 @click.command()
@@ -124,11 +150,12 @@ def report(run: str | None, runs_dir: Path) -> None:
         echo(path)
 
 
-def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json: bool) -> int:
+def _carry_out(plan: Plan, spec: ClusterSpec | ExternalSpec, backend: str, runs: Path, as_json: bool) -> int:
     from harness.checker import SparkStarter
     from harness.cluster.backends import Backend
     from harness.progress import Progress
     from harness.run import run as carry_out
+    from harness.rundir import read_run_info, replay_command
     from reports import write_all
 
     progress = Progress(quiet=as_json)
@@ -141,7 +168,7 @@ def _carry_out(plan: Plan, spec: ClusterSpec, backend: str, runs: Path, as_json:
         _print_story(plan, finished.directory)
         _print_verdict(finished.directory, finished.verdict)
         echo(f"report     {report_path}")
-        echo(f"replay     lockstep replay {finished.directory}")
+        echo(f"replay     {replay_command(finished.directory, read_run_info(finished.directory).cluster)}")
     return _exit_code([finished.verdict])
 
 

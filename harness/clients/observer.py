@@ -7,7 +7,7 @@ import time
 
 from harness.clients.wire.connection import Connection
 from harness.clients.wire.metadata import PartitionView, metadata
-from harness.cluster.cluster import Cluster
+from harness.cluster.brokers import Brokers
 from harness.history.lines import ObservationLine
 from harness.history.recorder import Recorder
 
@@ -17,15 +17,15 @@ INTERVAL_S = 0.1
 class MetadataObserver:
     """One thread per broker, asking it directly (past all links) and recording every change of its view."""
 
-    def __init__(self, cluster: Cluster, recorder: Recorder, topics: tuple[str, ...]) -> None:
-        self._cluster = cluster
+    def __init__(self, brokers: Brokers, recorder: Recorder, topics: tuple[str, ...]) -> None:
+        self._brokers = brokers
         self._recorder = recorder
         self._topics = topics
         self._done = threading.Event()
         self._failures: list[Exception] = []
         self._threads = [
             threading.Thread(target=self._watch, args=(broker,), name=f"observer-{broker}", daemon=True)
-            for broker in cluster.spec.broker_ids
+            for broker in brokers.broker_ids
         ]
 
     def start(self) -> None:
@@ -43,7 +43,7 @@ class MetadataObserver:
     def _watch(self, broker: int) -> None:
         while not self._done.is_set():
             try:
-                with Connection(self._cluster.broker(broker).direct, self._cluster.access()) as connection:
+                with Connection(self._brokers.direct(broker), self._brokers.access()) as connection:
                     self._follow(broker, connection)
             except OSError:  # it is down or busy: ask again
                 self._done.wait(INTERVAL_S)
@@ -52,7 +52,7 @@ class MetadataObserver:
                 return
 
     def _follow(self, broker: int, connection: Connection) -> None:
-        incarnation = self._cluster.broker(broker).incarnation
+        incarnation = self._brokers.incarnation(broker)
         known: dict[tuple[str, int], PartitionView] = {}
         while not self._done.wait(INTERVAL_S):
             asked_ns = time.monotonic_ns()
@@ -66,7 +66,7 @@ class MetadataObserver:
                     answered_ns=answered_ns,
                     source="metadata",
                     node=broker,
-                    incarnation=str(incarnation),
+                    incarnation=None if incarnation is None else str(incarnation),
                     topic=p.topic,
                     topic_id=p.topic_id,
                     partition=p.partition,

@@ -24,6 +24,7 @@ class Backend(StrEnum):
 
     PROCESS = "process"
     DOCKER = "docker"
+    EXTERNAL = "external"  # somebody else
 
 
 OpenCluster = Callable[[Path, Ledger], Cluster]
@@ -37,6 +38,8 @@ def prepare(
     `also` are versions that nodes will be upgraded to. The result opens the cluster in a directory, with a ledger; it
     is not started yet, and is a context manager.
     """
+    if backend is Backend.EXTERNAL:
+        raise UsageError("an external cluster is there already: nothing of it can be started")
     if backend is Backend.DOCKER:
         require_engine()
         if spec.kafka_dir is not None:

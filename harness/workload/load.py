@@ -44,10 +44,10 @@ class Load:
         self._failures: list[BaseException] = []
         self._writers: list[threading.Thread] = []
         self._readers: list[threading.Thread] = []
-        for workload in workloads:
+        for number, workload in enumerate(workloads):
             for client in range(workload.clients):
                 # Each client draws from its own stream: how one is scheduled never changes what another does.
-                own_seed = f"{seed}/{workload.topic}/{type(workload).__name__}/{client}"
+                own_seed = f"{seed}/{number}/{client}"
                 if isinstance(workload, Write):
                     self._writers.append(self._thread(self._write, workload, random.Random(own_seed)))  # noqa: S311
                 else:

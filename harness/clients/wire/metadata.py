@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
@@ -35,9 +36,15 @@ class PartitionView:
 class ClusterView:
     """One broker's answer: who is there (registered and unfenced), and who leads what."""
 
-    brokers: frozenset[int]
+    cluster_id: str
+    addresses: Mapping[int, Address]
+    """Where each broker says that clients find it, on the listener on which we asked."""
     controller: int
     partitions: tuple[PartitionView, ...]
+
+    @property
+    def brokers(self) -> frozenset[int]:
+        return frozenset(self.addresses)
 
     def partition(self, topic: str, partition: int) -> PartitionView | None:
         for view in self.partitions:
@@ -62,7 +69,8 @@ def metadata(connection: Connection, topics: tuple[str, ...] | None = ()) -> Clu
     )
     assert isinstance(response, MetadataResponse)
     return ClusterView(
-        brokers=frozenset(int(broker.node_id) for broker in response.brokers),
+        cluster_id=response.cluster_id or "",
+        addresses={int(b.node_id): Address(host=b.host, port=int(b.port)) for b in response.brokers},
         controller=int(response.controller_id),
         partitions=tuple(
             PartitionView(

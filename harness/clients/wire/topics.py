@@ -1,4 +1,4 @@
-"""Creating topics by asking one broker directly."""
+"""Creating and deleting topics by asking one broker directly."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from datetime import timedelta
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.delete_topics.v5.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v5.response import DeleteTopicsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
@@ -17,6 +19,7 @@ from harness.errors import ClusterError
 from harness.network.topology import Address
 
 TIMEOUT = i32Timedelta.parse(timedelta(seconds=10))
+TIMEOUT_S = 15.0
 
 
 def create_topic(
@@ -27,9 +30,13 @@ def create_topic(
     replication: int,
     config: Mapping[str, str],
     access: Access = OPEN,
-    timeout_s: float = 15.0,
-) -> None:
-    """Create one topic; any error of the cluster is a `ClusterError` with its name."""
+    timeout_s: float = TIMEOUT_S,
+    validate_only: bool = False,
+) -> dict[str, str]:
+    """Create one topic, or only ask whether it could be; any error of the cluster is a `ClusterError` with its name.
+
+    Returns all of the topic's configuration, defaults included (KIP-525); nothing where we may not know.
+    """
     topic = CreatableTopic(
         name=TopicName(name),
         num_partitions=i32(partitions),
@@ -37,13 +44,29 @@ def create_topic(
         assignments=(),
         configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items()),
     )
-    request = CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
+    request = CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=validate_only)
     try:
         with Connection(address, access, timeout_s) as connection:
             response = connection.ask(request)
     except OSError as error:
         raise ClusterError(f"topic {name} was not created: {address} does not answer ({error})") from error
     assert isinstance(response, CreateTopicsResponse)
-    for result in response.topics:
-        if result.error_code is not ErrorCode.none:
-            raise ClusterError(f"topic {name} was not created: {result.error_code.name} ({result.error_message})")
+    (result,) = response.topics
+    if result.error_code is not ErrorCode.none:
+        raise ClusterError(f"topic {name} was not created: {result.error_code.name} ({result.error_message})")
+    return {config.name: config.value for config in result.configs or () if config.value is not None}
+
+
+def delete_topic(address: Address, name: str, *, access: Access = OPEN, timeout_s: float = TIMEOUT_S) -> bool:
+    """Delete one topic, by asking the controller; returns whether it was there."""
+    request = DeleteTopicsRequest(topic_names=(TopicName(name),), timeout=TIMEOUT)
+    try:
+        with Connection(address, access, timeout_s) as connection:
+            response = connection.ask(request)
+    except OSError as error:
+        raise ClusterError(f"topic {name} was not deleted: {address} does not answer ({error})") from error
+    assert isinstance(response, DeleteTopicsResponse)
+    (result,) = response.responses
+    if result.error_code not in (ErrorCode.none, ErrorCode.unknown_topic_or_partition):
+        raise ClusterError(f"topic {name} was not deleted: {result.error_code.name} ({result.error_message})")
+    return result.error_code is ErrorCode.none
