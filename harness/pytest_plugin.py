@@ -15,7 +15,9 @@ import pytest
 
 if TYPE_CHECKING:
     from harness.checker import SparkStarter
+    from harness.cluster.backends import Backend
     from harness.cluster.cluster import Cluster
+    from harness.cluster.spec import ClusterSpec
     from harness.run import Finished
 
     RunScenario = Callable[..., Finished]
@@ -116,27 +118,28 @@ class Clusters:
         self._open: dict[str, tuple[Cluster, ExitStack]] = {}
 
     def get(self, **wanted: Any) -> Cluster:
+        from harness.cluster.backends import Backend
         from harness.cluster.node import NodeState
+        from harness.cluster.spec import ClusterSpec
 
-        key = repr(sorted(wanted.items()))
+        backend = Backend(wanted.pop("backend", Backend.PROCESS))
+        spec = ClusterSpec.of(**wanted)
+        key = f"{backend} {spec!r}"
         if key in self._open:
             cluster, stack = self._open[key]
             if all(node.state() is NodeState.RUNNING for node in cluster.nodes.values()):
                 return cluster
             stack.close()
-        self._open[key] = self._start(wanted)
+        self._open[key] = self._start(spec, backend)
         return self._open[key][0]
 
-    def _start(self, wanted: dict[str, Any]) -> tuple[Cluster, ExitStack]:
-        from harness.cluster.backends import Backend, prepare
-        from harness.cluster.spec import ClusterSpec
+    def _start(self, spec: ClusterSpec, backend: Backend) -> tuple[Cluster, ExitStack]:
+        from harness.cluster.backends import prepare
         from harness.heal import owning
         from harness.java import find_java
         from harness.progress import Progress
 
-        options = dict(wanted)
-        backend = Backend(options.pop("backend", Backend.PROCESS))
-        open_cluster = prepare(ClusterSpec.of(**options), backend, find_java(), Progress(quiet=True))
+        open_cluster = prepare(spec, backend, find_java(), Progress(quiet=True))
         directory = self._directories.mktemp("cluster")
         with ExitStack() as stack:
             ledger = stack.enter_context(owning(directory))

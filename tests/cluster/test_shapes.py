@@ -1,0 +1,123 @@
+"""Every shape of cluster from one spec, on real nodes."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from harness.clients.wire.features import ask_features
+from harness.clients.wire.quorum import active_controller
+from harness.cluster.cluster import Cluster
+from harness.cluster.config import Stage
+from harness.cluster.node import NodeState
+from harness.cluster.spec import Mode
+from harness.pytest_plugin import Clusters
+
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+
+IDLE_MB = 200
+ELR = "eligible.leader.replicas.version"
+TRANSACTIONS = "transaction.version"
+
+
+def broker_setting(cluster: Cluster, broker: int, name: str) -> str:
+    admin = AdminClient({**cluster.access().librdkafka()})
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    value = admin.describe_configs([resource])[resource].result(30)[name].value
+    assert isinstance(value, str)
+    return value
+
+
+@pytest.mark.lockstep(mode="zk")
+def test_zookeeper_mode_registers_brokers_with_zookeeper(lockstep_cluster: Cluster) -> None:
+    with lockstep_cluster.znodes() as session:
+        assert session.children("/brokers/ids") == ["1", "2", "3"]
+        controller = session.get("/controller")
+    assert controller is not None
+    assert {view.controller for view in lockstep_cluster.ask_all().values()} == {controller.json()["brokerid"]}
+    assert lockstep_cluster.stage("broker-1") is Stage.ZK
+
+
+@pytest.mark.lockstep(mode="zk")
+def test_a_killed_zookeeper_mode_broker_waits_for_its_last_session_to_end(lockstep_cluster: Cluster) -> None:
+    """Without that wait it would find its own id taken, and exit."""
+    node = lockstep_cluster.broker(2)
+    node.kill()
+    node.start()
+    lockstep_cluster.wait_serving(2)
+    assert node.state() is NodeState.RUNNING
+    lockstep_cluster.wait_ready()
+
+
+@pytest.mark.lockstep(
+    mode="kraft-combined", racks=("east", "west"), node_overrides={"combined-2": {"num.io.threads": "5"}}
+)
+def test_combined_nodes_are_brokers_and_quorum_in_one(lockstep_cluster: Cluster) -> None:
+    node = lockstep_cluster.broker(1)
+    assert active_controller(node.direct, lockstep_cluster.access_to(node)) in (1, 2, 3)
+    assert [broker_setting(lockstep_cluster, id_, "broker.rack") for id_ in (1, 2, 3)] == ["east", "west", "east"]
+    assert [broker_setting(lockstep_cluster, id_, "num.io.threads") for id_ in (1, 2, 3)] == ["4", "5", "4"]
+
+
+@pytest.mark.lockstep(brokers=1, features={ELR: 0, TRANSACTIONS: 0}, overrides={"num.io.threads": "6"})
+def test_feature_levels_are_those_it_was_formatted_with(lockstep_cluster: Cluster) -> None:
+    node = lockstep_cluster.broker(1)
+    finalized = ask_features(node.direct, lockstep_cluster.access_to(node)).finalized
+    assert ELR not in finalized
+    assert TRANSACTIONS not in finalized
+    assert broker_setting(lockstep_cluster, 1, "num.io.threads") == "6"
+
+
+def test_feature_levels_are_the_newest_by_default(lockstep_cluster: Cluster) -> None:
+    node = lockstep_cluster.broker(1)
+    finalized = ask_features(node.direct, lockstep_cluster.access_to(node)).finalized
+    assert (finalized[ELR], finalized[TRANSACTIONS]) == (1, 2)
+
+
+@pytest.mark.lockstep(mode="zk")
+def test_an_idle_node_is_small(lockstep_cluster: Cluster, lockstep_clusters: Clusters) -> None:
+    for cluster in (lockstep_cluster, lockstep_clusters.get()):
+        sizes = {node.name: node.memory_mb() for node in cluster.nodes.values()}
+        assert all(size is not None and size < IDLE_MB for size in sizes.values()), sizes
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"mode": "zk", "kafka": "3.6.2"},
+        {"mode": "zk", "zookeepers": 3, "brokers": 5},
+        {"kafka": "3.6.2"},
+        {"kafka": "3.9.2", "controllers": 3},
+        {"kafka": "4.0.2"},
+        {"kafka": "4.1.2", "mode": "kraft-combined"},
+        {"kafka": "4.3.1", "node_kafka": {"broker-2": "3.9.2"}},
+        {"mode": "kraft-combined", "brokers": 5},
+    ],
+    ids=str,
+)
+def test_it_serves_and_survives_the_loss_of_a_broker(spec: dict[str, object], lockstep_clusters: Clusters) -> None:
+    cluster = lockstep_clusters.get(**spec)
+    cluster.create_topic("t", partitions=3, replication=3, config={"min.insync.replicas": "2"})
+    victim = cluster.broker(cluster.leader("t", 0).leader)
+    before = cluster.leader("t", 0)
+    victim.stop()
+    after = cluster.leader("t", 0)
+    assert after.leader != before.leader
+    assert after.leader_epoch > before.leader_epoch
+    victim.start()
+    cluster.wait_ready()
+    cluster.wait_in_sync("t", 3)
+    for node in cluster.nodes.values():
+        node.kill()  # so that it is not kept for the next test
+
+
+@pytest.mark.lockstep(brokers=1)
+def test_a_node_of_a_mixed_cluster_runs_its_own_version(lockstep_clusters: Clusters) -> None:
+    mixed = lockstep_clusters.get(brokers=1, node_kafka={"broker-1": "4.1.2"})
+    broker, controller = mixed.nodes["broker-1"], mixed.nodes["controller-100"]
+    levels = [
+        ask_features(node.direct, mixed.access_to(node)).supported["metadata.version"] for node in (broker, controller)
+    ]
+    assert levels[0] < levels[1]
+    assert mixed.spec.mode is Mode.KRAFT
