@@ -226,7 +226,7 @@ def test_a_whole_run_passes_and_leaves_no_secret(lockstep_run: RunScenario, monk
         return made
 
     monkeypatch.setattr(Secrets, "make", remembered)
-    finished = lockstep_run("leader-kill", seed=7, hold_s=10, security=SCRAM_OVER_TLS)
+    finished = lockstep_run("leader-kill", seed=7, hold_s=5, security=SCRAM_OVER_TLS)
     assert finished.verdict.verdict == "pass"
     assert secrets
     assert found_below(finished.directory, secrets) == []

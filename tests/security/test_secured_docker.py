@@ -7,7 +7,7 @@ import os
 import pytest
 
 from harness.clients.wire.connection import Connection
-from harness.cluster.docker.engine import engine_available
+from harness.cluster.docker import engine_available
 from harness.pytest_plugin import Clusters
 from tests.security.attempts import SCRAM_OVER_TLS, TOPIC, produce
 from tests.security.searching import found_below, needles
