@@ -25,7 +25,7 @@ from harness.clients.wire.topics import create_topic
 from harness.closeable import Closeable
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import Listener
-from harness.network.conditions import Condition, Cut, Delay, OneWay, Reset, Throttle
+from harness.network.conditions import BlackHole, Condition, Cut, Delay, OneWay, Reset, Throttle
 from harness.network.topology import CLIENT_SIDES, Link
 from harness.wait import wait_until
 
@@ -34,10 +34,14 @@ IMPATIENCE_MS = 3000
 LONG_VALUE = ",".join(["0:1"] * 1500)
 """A topic's configuration of 6 kB, so that news of the topic takes time on a slow link."""
 
+SLOW, NARROW = Delay(200), Throttle(20)
+CONDITIONS = (Cut(), BlackHole(), OneWay(), Reset(), SLOW, NARROW)
+
 Case = Callable[[], None]
+Outcomes = dict[Condition, Future[None]]
 
 
-def together(cases: Mapping[Condition, Case]) -> dict[Condition, Future[None]]:
+def together(cases: Mapping[Condition, Case]) -> Outcomes:
     """Run cases on different links at once; each future tells how one ended."""
     with ThreadPoolExecutor(len(cases)) as pool:
         futures = {condition: pool.submit(case) for condition, case in cases.items()}
@@ -75,6 +79,32 @@ class Writer(Closeable):
         self._done.set()
         self._thread.join()
         self._producer.flush(PATIENCE_S)
+
+
+def replication_outcomes(cluster: Cluster) -> Outcomes:
+    """Every condition, each on a replication link of its own."""
+    topic = "links-replication"
+    cluster.create_topic(topic, partitions=3, replication=3, config={"min.insync.replicas": "1"})
+    assert {cluster.leader(topic, partition).leader for partition in range(3)} == {1, 2, 3}
+    cut, silent = follower_link(cluster, topic, 0, 0), follower_link(cluster, topic, 0, 1)
+    one_way, reset = follower_link(cluster, topic, 1, 0), follower_link(cluster, topic, 1, 1)
+    with Writer(cluster, topic, 3):
+        stopped = together(
+            {
+                Cut(): partial(follower_leaves_the_isr, cluster, topic, 0, cut, Cut()),
+                BlackHole(): partial(follower_leaves_the_isr, cluster, topic, 0, silent, BlackHole()),
+                OneWay(): partial(follower_leaves_the_isr, cluster, topic, 1, one_way, OneWay()),
+                Reset(): partial(follower_leaves_the_isr, cluster, topic, 1, reset, Reset()),
+            }
+        )
+    slowed = together(
+        {
+            # There and back: the follower gets the record with one fetch, and says so with the next.
+            SLOW: partial(commit_takes, cluster, topic, 0, cut, SLOW, size=100, least_s=0.4),
+            NARROW: partial(commit_takes, cluster, topic, 1, reset, NARROW, size=30_000, least_s=1.5),
+        }
+    )
+    return stopped | slowed
 
 
 def follower_link(cluster: Cluster, topic: str, partition: int, follower: int) -> Link:
@@ -236,6 +266,7 @@ def _impatient(cluster: Cluster, listener: Listener) -> Producer:
             "linger.ms": 0,
             "message.timeout.ms": IMPATIENCE_MS,
             "message.send.max.retries": 0,
+            "reconnect.backoff.max.ms": 500,
             "log_level": 0,
         }
     )

@@ -6,32 +6,28 @@ Conditions are imposed on different links at once where they do not disturb each
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from functools import partial
 
 import pytest
 
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import Listener, Mode
-from harness.network.conditions import BlackHole, Condition, Cut, Delay, OneWay, Reset, Throttle
+from harness.network.conditions import BlackHole, Condition, Cut, OneWay, Reset
 from harness.network.topology import Link
 from harness.pytest_plugin import Clusters
 from tests.network.effects import (
-    Writer,
+    CONDITIONS,
+    NARROW,
+    SLOW,
+    Outcomes,
     broker_is_missed,
     client_notices,
-    commit_takes,
-    follower_leaves_the_isr,
-    follower_link,
     news_takes,
+    replication_outcomes,
     together,
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
-
-SLOW, NARROW = Delay(200), Throttle(20)
-CONDITIONS = (Cut(), BlackHole(), OneWay(), Reset(), SLOW, NARROW)
-Outcomes = dict[Condition, Future[None]]
 
 every_condition = pytest.mark.parametrize("condition", CONDITIONS, ids=str)
 
@@ -53,28 +49,7 @@ def zk(lockstep_clusters: Clusters) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def replication(kraft: Cluster) -> Outcomes:
-    topic = "links-replication"
-    kraft.create_topic(topic, partitions=3, replication=3, config={"min.insync.replicas": "1"})
-    assert {kraft.leader(topic, partition).leader for partition in range(3)} == {1, 2, 3}
-    cut, silent = follower_link(kraft, topic, 0, 0), follower_link(kraft, topic, 0, 1)
-    one_way, reset = follower_link(kraft, topic, 1, 0), follower_link(kraft, topic, 1, 1)
-    with Writer(kraft, topic, 3):
-        stopped = together(
-            {
-                Cut(): partial(follower_leaves_the_isr, kraft, topic, 0, cut, Cut()),
-                BlackHole(): partial(follower_leaves_the_isr, kraft, topic, 0, silent, BlackHole()),
-                OneWay(): partial(follower_leaves_the_isr, kraft, topic, 1, one_way, OneWay()),
-                Reset(): partial(follower_leaves_the_isr, kraft, topic, 1, reset, Reset()),
-            }
-        )
-    slowed = together(
-        {
-            # There and back: the follower gets the record with one fetch, and says so with the next.
-            SLOW: partial(commit_takes, kraft, topic, 0, cut, SLOW, size=100, least_s=0.4),
-            NARROW: partial(commit_takes, kraft, topic, 1, reset, NARROW, size=30_000, least_s=1.5),
-        }
-    )
-    return stopped | slowed
+    return replication_outcomes(kraft)
 
 
 @every_condition
@@ -144,7 +119,11 @@ def test_client_to_broker(kraft: Cluster, written: str, condition: Condition) ->
     client_notices(kraft, Listener.CLIENT, written, condition)
 
 
-@every_condition
+@pytest.mark.parametrize(
+    "condition",
+    [Cut(), OneWay(), NARROW, *(pytest.param(other, marks=pytest.mark.long) for other in (BlackHole(), Reset(), SLOW))],
+    ids=str,
+)
 def test_client_to_broker_on_the_other_side(kraft: Cluster, written: str, condition: Condition) -> None:
     client_notices(kraft, Listener.CLIENT_B, written, condition)
 
