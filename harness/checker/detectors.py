@@ -14,7 +14,7 @@ SUSPECT = "suspect"
 """The effect of a poll that has to be looked at record by record; never in a verdict."""
 
 _ALWAYS = f"'{VIOLATED}'"
-_BY_WHAT_IS_OWED = f"case when owed then '{VIOLATED}' when unowed then '{PERMITTED}' else '{UNDECIDED}' end"
+_BY_WHAT_IS_OWED = f"case when firm then '{VIOLATED}' when weak then '{PERMITTED}' else '{UNDECIDED}' end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,19 +28,18 @@ NEW_SPAN = ("assign", "seek")
 _ACKED, _FAILED, _READ, _FINAL, _IDEMPOTENT, _NOT_IDEMPOTENT, *_ACKS = (1 << bit for bit in range(9))
 _ASKED: dict[int, int] = dict(zip((ACKS_ALL, 0, 1), _ACKS, strict=True))
 """The fact that a writer asked for these acks; `owes` holds those of them for which its log must keep records."""
-_UNOWED = f"facts & {sum(_ACKS)} != 0 and facts & owes = 0"
 
 
 def placements(spark: SparkSession, sources: Sources, conditions: Sequence[Conditions]) -> DataFrame:
     """Columns, after the key:
 
-    acked, send_op, owed, unowed         of the send acknowledged there (of any send, where offset is null), and whether
-                                         Kafka is known to owe its writer that it stays, or known not to
+    acked, send_op                       of the send acknowledged there (of any send, where offset is null)
     was_read, read_op                    whether somebody read it there, and in which operation first
     proven, log_start, log_end           whether the log was read to its end, and its bounds then
     gone                                 the final reader proved that it is not there
     present                              it is or was there: read, or acknowledged and not gone
-    firm, weak                           read or acknowledged there, and owed to stay; or known not to be
+    firm, weak                           whether Kafka is known to owe somebody that it stays there, its writer or
+                                         whoever read it, or known to owe it nobody
     sent_op, sent_invoke_ns, failed, idempotent, not_idempotent
                                          of the send of this value, wherever it went; null or false if there was none
     survived                             the final reader saw the value, wherever
@@ -172,7 +171,7 @@ def _with_neighbours(facts: DataFrame) -> DataFrame:
     acked, read = f"facts & {_ACKED} != 0", f"facts & {_READ} != 0"
     committed_stays = f"owes & {_ASKED[ACKS_ALL]} != 0"
     firm = f"({read} and {committed_stays} or {acked} and facts & owes != 0)"
-    weak = f"({read} and not {committed_stays} or {_UNOWED})"
+    weak = f"({read} and not {committed_stays} or facts & {sum(_ACKS)} != 0 and facts & owes = 0)"
     descending = f"partition by log order by offset desc, {firm} desc, value"
     stays = f"{acked} and {firm} and not gone"
     return facts.selectExpr(
@@ -195,8 +194,6 @@ def _named(facts: DataFrame) -> DataFrame:
         "*",
         f"facts & {_ACKED} != 0 as acked",
         f"facts & {_READ} != 0 as was_read",
-        "facts & owes != 0 as owed",
-        f"{_UNOWED} as unowed",
         f"value_facts & {_FINAL} != 0 as survived",
         f"value_facts & {_FAILED} != 0 and value_facts & {_ACKED} = 0 as failed",
         f"value_facts & {_IDEMPOTENT} != 0 as idempotent",

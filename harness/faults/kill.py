@@ -35,7 +35,6 @@ class Kill:
         self._before: PartitionView = cluster.leader(target.topic, target.partition)
         self._node: Node = cluster.broker(self._before.leader)
         self._killed_ns = 0
-        self._logged_bytes = 0
 
     @property
     def resolved(self) -> str:
@@ -68,7 +67,7 @@ class Kill:
 
     def heal(self) -> Proof:
         started_ns = time.monotonic_ns()
-        self._logged_bytes = self._log.stat().st_size
+        logged_bytes = self._log.stat().st_size
         self._node.start()
         self._cluster.wait_serving(self._node.spec.id, BACK_S)
         partitions = wait_until(
@@ -81,7 +80,7 @@ class Kill:
             "restarted": self._node.identity,
             "in_isr_of": partitions,
             "back_after_ms": (time.monotonic_ns() - started_ns) // 1_000_000,
-        } | self._truncated()
+        } | self._truncated(logged_bytes)
 
     @property
     def _partition(self) -> str:
@@ -93,7 +92,7 @@ class Kill:
             end = ask_log_end(
                 self._node.direct, self._target.topic, self._target.partition, access=self._cluster.access()
             )
-        except OSError:
+        except (OSError, ClusterError):
             return {}
         return {"log_end_before": end}
 
@@ -117,10 +116,10 @@ class Kill:
             retry_on=(OSError, ClusterError),
         )
 
-    def _truncated(self) -> Proof:
+    def _truncated(self, logged_bytes: int) -> Proof:
         """Where it cut its log back to when it came back, by its own log; nothing if it did not have to."""
         with self._log.open(errors="replace") as log:
-            log.seek(self._logged_bytes)
+            log.seek(logged_bytes)
             told = re.findall(rf"partition={re.escape(self._partition)},.*Truncating to offset (\d+)", log.read())
         return {"truncated_to": int(told[0])} if told else {}
 

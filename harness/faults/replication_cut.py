@@ -9,7 +9,7 @@ from harness.clients.wire.offsets import ask_log_end
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import NodeState
 from harness.cluster.spec import Listener
-from harness.errors import FaultError
+from harness.errors import ClusterError, FaultError
 from harness.faults.fault import Proof, fault
 from harness.network.topology import Link
 from harness.plan import LeaderOf
@@ -17,6 +17,8 @@ from harness.wait import wait_until
 
 BIT_S = 15.0
 CAUGHT_UP_S = 90.0
+NOT_YET = (OSError, ClusterError)
+"""What a replica answers while it comes up, or has not heard yet what it is."""
 
 
 @fault(
@@ -64,7 +66,7 @@ class ReplicationCut:
             timeout_s=BIT_S,
             what=f"the leader of {self._partition} to write and its followers to stand still",
             interval_s=0.1,
-            retry_on=(OSError,),
+            retry_on=NOT_YET,
         )
         assert now is not None
         view = self._cluster.leader(self._target.topic, self._target.partition)
@@ -92,14 +94,14 @@ class ReplicationCut:
         if still_cut:
             raise FaultError(f"{', '.join(still_cut)} could not be mended")
         leader, end = wait_until(
-            self._leader_end, timeout_s=CAUGHT_UP_S, what=f"the leader of {self._partition}", retry_on=(OSError,)
+            self._leader_end, timeout_s=CAUGHT_UP_S, what=f"the leader of {self._partition}", retry_on=NOT_YET
         )
         ends = wait_until(
             lambda: self._caught_up(end),
             timeout_s=CAUGHT_UP_S,
             what=f"the followers of {self._partition} to catch up with its leader at {end}",
             interval_s=0.1,
-            retry_on=(OSError,),
+            retry_on=NOT_YET,
         )
         return {
             "mended": [str(link) for link in self._links],

@@ -191,6 +191,26 @@ def _lost_with_acks_one(run: Run) -> None:
     run.final((0, a))
 
 
+@history(says="value w1#1", no_lost_acks="violated")
+def lost_with_acks_one_after_somebody_had_read_it(run: Run) -> None:
+    run.plan()
+    run.watched(4, 5)
+    writer, reader = run.writer(acks=1), run.reader()
+    a, b = run.send(writer, at=0), run.send(writer, at=1)
+    run.poll(reader, (0, a), (1, b))
+    run.final((0, a))
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable")
+def lost_after_somebody_had_read_it_where_unclean_elections_are_allowed(run: Run) -> None:
+    run.plan(config=UNCLEAN)
+    run.watched(4, 5)
+    writer, reader = run.writer(acks=1), run.reader()
+    a, b = run.send(writer, at=0), run.send(writer, at=1)
+    run.poll(reader, (0, a), (1, b))
+    run.final((0, a))
+
+
 @history()
 def nothing_lost_with_acks_one_while_the_leader_stayed(run: Run) -> None:
     run.watched(4)
