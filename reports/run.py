@@ -108,6 +108,8 @@ def load(run_dir: Path) -> Run:
     series = _optional(directory / "series.json", Series, notes, "there is no timeline")
     lines, torn = _ledger_lines(directory / "ledger.jsonl", notes)
     origin_ns = _origin_ns(info, series, verdict, lines)
+    if info.external:
+        notes.append("The nodes of this cluster were not watched: a crash or a power loss of theirs counts as none.")
     if torn:
         notes.append(f"ledger.jsonl has {torn} unreadable line(s), which are left out.")
     return Run(

@@ -85,5 +85,6 @@ def test_check_of_the_bundled_history(installed: Path, tmp_path: Path) -> None:
 
 
 def test_compose_files_are_in_the_wheel(installed: Path) -> None:
-    (dockerfile,) = installed.parent.parent.glob("lib/python*/site-packages/harness/cluster/compose/Dockerfile")
-    assert "FROM" in dockerfile.read_text()
+    (compose,) = installed.parent.parent.glob("lib/python*/site-packages/harness/cluster/compose")
+    assert {path.name for path in compose.iterdir()} == {"Dockerfile", "kraft.yaml", "zookeeper.yaml"}
+    assert "FROM" in (compose / "Dockerfile").read_text()

@@ -143,8 +143,9 @@ class ExternalCluster(Brokers, Closeable):
     def expected(self, broker_id: int) -> bool:
         return broker_id in self._addresses
 
-    def incarnation(self, broker_id: int) -> None:
+    def incarnation(self, broker_id: int) -> int | None:  # noqa: ARG002
         """Clients cannot tell a broker that was restarted from one that was not."""
+        return None
 
     def create_topic(self, name: str, *, partitions: int, replication: int, config: dict[str, str]) -> None:
         """As on any cluster, but written down first: the cluster stays, and so would the topic."""

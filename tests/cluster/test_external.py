@@ -1,0 +1,315 @@
+"""A cluster that is there already, tested by its bootstrap servers alone."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.checker import SparkStarter
+from harness.cli.main import run_cli
+from harness.cluster.backends import Backend
+from harness.cluster.cluster import Cluster
+from harness.cluster.external import ExternalCluster, heal_topic, own_topic, planned_topic, reach, tried
+from harness.cluster.external_spec import ExternalSpec
+from harness.cluster.spec import Listener
+from harness.errors import ClusterError, EnvironmentError_, UsageError
+from harness.heal import heal, owning
+from harness.history.store import open_history
+from harness.ledger import LEDGER, Ledger, read_ledger
+from harness.plan import Plan, PlanBuilder, TopicPlan, read_plan
+from harness.progress import Progress
+from harness.run import Finished, run
+from harness.wait import wait_until
+from reports import write_all
+
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+
+USAGE, ENVIRONMENT = 4, 3
+
+
+@pytest.fixture
+def spec(lockstep_cluster: Cluster) -> ExternalSpec:
+    """Where the cluster is: one of its brokers is enough."""
+    return ExternalSpec(bootstrap_servers=lockstep_cluster.bootstrap().split(",")[1])
+
+
+def topics_of(cluster: Cluster) -> set[str]:
+    return {partition.topic for view in cluster.ask_all(None).values() for partition in view.partitions}
+
+
+def wait_gone(cluster: Cluster, topic: str) -> None:
+    wait_until(lambda: topic not in topics_of(cluster), timeout_s=60, what=f"{topic} to be gone")
+
+
+def small_plan(describe: Callable[[PlanBuilder], None] = lambda _: None) -> Plan:
+    plan = PlanBuilder("small", 5)
+    orders = plan.topic("orders", partitions=1, replication=3, min_isr=2)
+    plan.write(orders, clients=1, rate_per_s=100)
+    plan.read(orders, clients=1)
+    plan.hold(seconds=1)
+    describe(plan)
+    return plan.build()
+
+
+def run_on(spec: ExternalSpec, plan: Plan, runs: Path, spark: SparkStarter) -> Finished:
+    finished = run(plan, spec=spec, backend=Backend.EXTERNAL, runs=runs, progress=Progress(quiet=True), spark=spark)
+    write_all(finished.directory)
+    return finished
+
+
+def test_the_cluster_is_found_by_one_of_its_brokers(lockstep_cluster: Cluster, spec: ExternalSpec) -> None:
+    found = reach(spec)
+    assert found.bootstrap_servers == spec.bootstrap_servers
+    assert ",".join(found.brokers.values()) == lockstep_cluster.bootstrap()
+    assert list(found.brokers) == [1, 2, 3]
+    assert found.cluster_id == lockstep_cluster.cluster_id
+    assert found.features["eligible.leader.replicas.version"] == 1
+    assert (found.protocol, found.username, found.client_config) == ("PLAINTEXT", None, None)
+
+
+def test_its_brokers_are_asked_where_clients_find_them(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path
+) -> None:
+    with Ledger(tmp_path) as ledger, ExternalCluster(spec, reach(spec), ledger) as external:
+        external.start()
+        assert external.broker_ids == (1, 2, 3)
+        assert external.ask_all().keys() == {1, 2, 3}
+        assert ",".join(str(external.direct(id_)) for id_ in external.broker_ids) == lockstep_cluster.bootstrap()
+        assert external.incarnation(1) is None
+        with pytest.raises(ClusterError, match="one client side, and no CLIENT_B"):
+            external.access(Listener.CLIENT_B)
+        external.stop()
+    assert all(node.state().value == "running" for node in lockstep_cluster.nodes.values())
+
+
+def test_a_topic_goes_when_the_run_does(lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path) -> None:
+    with owning(tmp_path) as ledger, ExternalCluster(spec, reach(spec), ledger) as external:
+        external.create_topic("external-goes", partitions=1, replication=3, config={})
+        assert "external-goes" in topics_of(lockstep_cluster)
+    wait_gone(lockstep_cluster, "external-goes")
+    (entry,) = read_ledger(tmp_path / LEDGER)
+    assert (entry.kind, entry.fields["name"], entry.fields["found"]) == ("topic", "external-goes", True)
+
+
+def test_a_topic_that_is_evidence_stays(lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path) -> None:
+    with owning(tmp_path) as ledger, ExternalCluster(spec, reach(spec), ledger) as external:
+        external.create_topic("external-stays", partitions=1, replication=3, config={})
+        assert external.keep_topics() == ("external-stays",)
+    assert "external-stays" in topics_of(lockstep_cluster)
+    assert heal(tmp_path).removed == ()
+    (entry,) = read_ledger(tmp_path / LEDGER)
+    assert entry.fields["kept"] is True
+
+
+def test_a_topic_of_the_users_is_never_touched(lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path) -> None:
+    lockstep_cluster.create_topic("theirs", partitions=1, replication=3, config={})
+    with (
+        pytest.raises(ClusterError, match="there is a topic theirs already, and it is not ours"),
+        owning(tmp_path) as ledger,
+        ExternalCluster(spec, reach(spec), ledger) as external,
+    ):
+        external.create_topic("theirs", partitions=1, replication=3, config={})
+    assert read_ledger(tmp_path / LEDGER) == []
+    assert "theirs" in topics_of(lockstep_cluster)
+
+
+def test_heal_deletes_the_topic_of_a_run_that_died(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path
+) -> None:
+    with Ledger(tmp_path) as ledger, ExternalCluster(spec, reach(spec), ledger) as external:
+        external.create_topic("external-dead", partitions=1, replication=3, config={})
+    assert heal(tmp_path).removed == (f"topic external-dead at {spec.bootstrap_servers}",)
+    wait_gone(lockstep_cluster, "external-dead")
+    with Ledger(tmp_path) as ledger:
+        again = ledger.intent(
+            "topic", name="external-dead", bootstrap_servers=spec.bootstrap_servers, client_config=None
+        )
+        assert heal_topic(again) == [], "what is gone already is no error"
+        assert not again.open
+
+
+def test_the_cluster_says_beforehand_what_topics_would_be(lockstep_cluster: Cluster, spec: ExternalSpec) -> None:
+    before = topics_of(lockstep_cluster)
+    topic = TopicPlan(name="orders", partitions=1, replication=3, min_isr=2)
+    unclean = "unclean.leader.election.enable"
+    assert tried(spec, reach(spec), [topic]).overrides == {unclean: "false"}
+    own = msgspec.structs.replace(topic, config={unclean: "true"})
+    assert tried(spec, reach(spec), [own]).overrides == {}, "the plan says it, and the checker reads it there"
+    wrong = msgspec.structs.replace(topic, config={"retention.ms": "soon"})
+    with pytest.raises(ClusterError, match=r"was not created: invalid_config \(.*retention.ms"):
+        tried(spec, reach(spec), [wrong])
+    assert topics_of(lockstep_cluster) == before
+
+
+def test_an_advertised_address_that_leads_nowhere(spec: ExternalSpec, tmp_path: Path) -> None:
+    found = reach(spec)
+    elsewhere = msgspec.structs.replace(found, brokers=found.brokers | {2: "127.0.0.1:1"})
+    with (
+        Ledger(tmp_path) as ledger,
+        ExternalCluster(spec, elsewhere, ledger) as external,
+        pytest.raises(ClusterError, match=r"broker 2 says that clients find it at 127.0.0.1:1, where nobody answers"),
+    ):
+        external.start()
+
+
+@pytest.mark.spark
+def test_a_run_that_passes_leaves_nothing_on_the_cluster(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
+) -> None:
+    before = topics_of(lockstep_cluster)
+    finished = run_on(spec, small_plan(), tmp_path / "runs", lockstep_spark)
+    assert finished.verdict.verdict == "pass"
+    name = own_topic(finished.directory.name, "orders")
+    assert [topic.name for topic in read_plan(finished.directory).topics] == [name]
+    with open_history(finished.directory) as history:
+        assert [topic.name for topic in history.meta.topics] == [name]
+    wait_gone(lockstep_cluster, name)
+    assert topics_of(lockstep_cluster) <= before
+
+    info = json.loads((finished.directory / "run.json").read_bytes())
+    assert "spec" not in info
+    assert info["external"]["brokers"].keys() == {"1", "2", "3"}
+    assert [node["name"] for node in info["nodes"]] == ["broker-1", "broker-2", "broker-3"]
+    where = f"--bootstrap-servers {spec.bootstrap_servers}"
+    assert info["command"] == f"lockstep run small --seed 5 --backend external {where}"
+    assert info["replay"] == f"lockstep replay {tmp_path / 'runs' / finished.directory.name} {where}"
+    report = (finished.directory / "report.html").read_text()
+    assert info["replay"] in report
+    assert lockstep_cluster.cluster_id in report
+    assert "The nodes of this cluster were not watched" in report
+
+
+@pytest.mark.spark
+def test_a_run_that_does_not_pass_leaves_its_topics(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
+) -> None:
+    """Its expectation is met by no cluster that keeps its promises, so the run is undecided."""
+    plan = small_plan(lambda plan: plan.expect("no-lost-acks", "permitted"))
+    finished = run_on(spec, plan, tmp_path / "runs", lockstep_spark)
+    assert finished.verdict.verdict == "undecided"
+    assert own_topic(finished.directory.name, "orders") in topics_of(lockstep_cluster)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_a_replay_is_the_same_plan_with_topics_of_its_own(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
+) -> None:
+    first = run_on(spec, small_plan(), tmp_path / "runs", lockstep_spark).directory
+    servers = ["--bootstrap-servers", lockstep_cluster.bootstrap()]
+    assert run_cli(["replay", str(first), "--runs-dir", str(tmp_path / "again"), *servers]) == 0
+    (second,) = (path for path in (tmp_path / "again").iterdir() if not path.is_symlink())
+    plans = [
+        read_plan(run).with_topics(lambda name, run=run: planned_topic(run.name, name))  # type: ignore[misc]
+        for run in (first, second)
+    ]
+    assert plans[0] == plans[1] == small_plan()
+
+
+def test_a_replay_wants_to_know_where(spec: ExternalSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from harness.rundir import RunDirectory
+
+    directory = RunDirectory.create(
+        tmp_path, plan=small_plan(), spec=reach(spec), backend="external", java="17", librdkafka="2"
+    )
+    (directory.path / "plan.json").write_bytes(msgspec.json.encode(small_plan()))
+    assert run_cli(["replay", str(directory.path)]) == USAGE
+    said = capsys.readouterr().err
+    assert f"as in lockstep replay {directory.path} --bootstrap-servers {spec.bootstrap_servers}" in said
+
+
+@pytest.mark.lockstep(brokers=1)
+def test_more_replicas_than_brokers(
+    lockstep_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = ["--bootstrap-servers", lockstep_cluster.bootstrap()]
+    assert run_cli(["run", "steady", "--backend", "external", *where]) == USAGE
+    assert capsys.readouterr().err == "lockstep: topic orders wants 3 replicas and the cluster has 1 broker\n"
+    assert list(tmp_path.iterdir()) == []
+    assert topics_of(lockstep_cluster) == set()
+
+
+SOMEWHERE = ["--backend", "external", "--bootstrap-servers", "127.0.0.1:1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["run", "leader-kill", *SOMEWHERE], USAGE, "(kill: leader of orders-0), and those of an external cluster are"),
+        (["run", "acks-one-loss", *SOMEWHERE], USAGE, "are not ours to touch: give it a cluster of its own"),
+        (["run", "steady", *SOMEWHERE], ENVIRONMENT, "no Kafka answers at 127.0.0.1:1: "),
+        (["run", "steady", "--backend", "external"], USAGE, "Give --bootstrap-servers host:port, or a --client-config"),
+        (["run", "steady", *SOMEWHERE[:3], "nonsense"], USAGE, "'nonsense' is not a bootstrap server: write host:port"),
+        (["run", "steady", *SOMEWHERE[2:]], USAGE, "lead to a cluster that is there already: add --backend external"),
+        (["run", "steady", *SOMEWHERE, "--brokers", "3"], USAGE, "leave out what describes one to start, such as"),
+        (["run", "steady", *SOMEWHERE, "--client-config", "none"], USAGE, "client properties cannot be read from"),
+        (["up", "--backend", "external"], USAGE, "an external cluster is there already: nothing of it can be started"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_is_said_and_nothing_happens(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_cli(arguments) == code
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.err.startswith("lockstep: ")
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_properties_of_brokers_cannot_be_set(tmp_path: Path) -> None:
+    plan = small_plan(lambda plan: plan.cluster({"replica.lag.time.max.ms": "30000"}))
+    with pytest.raises(
+        UsageError, match=r"small needs brokers with replica.lag.time.max.ms=30000, and those of an ext"
+    ):
+        run_on(ExternalSpec(bootstrap_servers="127.0.0.1:1"), plan, tmp_path / "runs", SparkStarter())
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture
+def no_kafka() -> Iterator[str]:
+    """A server that greets in another protocol and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(b"SSH-2.0-elsewhere\r\n")
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        host, port = server.getsockname()
+        yield f"{host}:{port}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_what_is_no_kafka(no_kafka: str) -> None:
+    with pytest.raises(EnvironmentError_, match=rf"^no Kafka answers at {no_kafka}: .*: check --bootstrap-servers"):
+        reach(ExternalSpec(bootstrap_servers=no_kafka))
+
+
+def test_names_there_and_back() -> None:
+    plan = small_plan()
+    renamed = plan.with_topics(lambda name: own_topic("a-run", name))
+    assert {topic.name for topic in renamed.topics} == {"lockstep-a-run-orders"}
+    assert {workload.topic for workload in renamed.workloads} == {"lockstep-a-run-orders"}
+    assert renamed.with_topics(lambda name: planned_topic("a-run", name)) == plan
