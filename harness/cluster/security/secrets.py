@@ -88,7 +88,7 @@ class Secrets:
         )
 
     def client_properties(self, user: str = HARNESS_USER) -> Path:
-        """A file with all but the servers that a user's own client, of any family, needs; for work by hand."""
+        """A file with all but the servers that Java clients and `read_client_properties` need; for work by hand."""
         return self.directory / f"{user}.properties"
 
     @property
