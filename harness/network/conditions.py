@@ -10,6 +10,10 @@ import msgspec
 
 from harness.errors import UsageError
 
+# What the proxy server accepts.
+DELAY_MS_MAX = 86_400_000
+THROTTLE_KB_PER_S_MAX = 10_000_000
+
 
 def _kebab(name: str) -> str:
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
@@ -48,8 +52,10 @@ class Delay(_Condition, frozen=True):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not 1 <= self.ms <= DELAY_MS_MAX:
+            raise UsageError(f"a delay lasts from 1 to {DELAY_MS_MAX} ms, not {self.ms}")
         if not 0 <= self.jitter_ms <= self.ms:
-            raise UsageError(f"a delay of {self.ms} ms cannot vary by {self.jitter_ms}: 0 <= jitter <= delay")
+            raise UsageError(f"a delay of {self.ms} ms cannot vary by {self.jitter_ms}: give a jitter up to {self.ms}")
         if not 0 <= self.seed < 2**64:
             raise UsageError(f"a seed is a number from 0 to 2^64 - 1, not {self.seed}")
 
@@ -63,8 +69,8 @@ class Throttle(_Condition, frozen=True):
     kb_per_s: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.kb_per_s <= 10_000_000:
-            raise UsageError(f"a link is throttled to a number of kB/s from 1 to 10 million, not {self.kb_per_s}")
+        if not 1 <= self.kb_per_s <= THROTTLE_KB_PER_S_MAX:
+            raise UsageError(f"a link is throttled to 1 to {THROTTLE_KB_PER_S_MAX} kB/s, not {self.kb_per_s}")
 
     def __str__(self) -> str:
         return f"throttled to {self.kb_per_s} kB/s"

@@ -28,7 +28,8 @@ const (
 	// A throttled chunk is passed on in pieces of this much time, so that a large one does not look like silence.
 	throttlePiece = 100 * time.Millisecond
 
-	// In kB/s: more than any proxy passes, and far from overflowing.
+	// More than any test waits for, in ms, and than any proxy passes, in kB/s; both far from overflowing.
+	delayMax    = 86_400_000
 	throttleMax = 10_000_000
 )
 
@@ -132,7 +133,7 @@ func (c *condition) check() error {
 	case "open", "black-hole", "one-way", "reset", "half-open":
 		return nil
 	case "delay":
-		if 0 <= c.JitterMs && c.JitterMs <= c.Ms {
+		if 1 <= c.Ms && c.Ms <= delayMax && 0 <= c.JitterMs && c.JitterMs <= c.Ms {
 			return nil
 		}
 	case "throttle":

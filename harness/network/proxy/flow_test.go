@@ -59,7 +59,8 @@ func TestConditionsThatCannotBeAreRefused(t *testing.T) {
 		`{}`,
 		`{"condition": {"kind": "cut"}}`,
 		`{"condition": {"kind": "delay", "ms": 1, "jitter_ms": 2}}`,
-		`{"condition": {"kind": "delay", "ms": -1}}`,
+		`{"condition": {"kind": "delay", "ms": 0}}`,
+		`{"condition": {"kind": "delay", "ms": 86400001}}`,
 		`{"condition": {"kind": "throttle"}}`,
 		`{"condition": {"kind": "throttle", "kb_per_s": 10000001}}`,
 	} {
