@@ -78,7 +78,7 @@ class Project:
 
     def left(self) -> Mapping[str, Sequence[Any]]:
         """Whatever the engine still has of it."""
-        mine = {"label": f"com.docker.compose.project={self.name}"}
+        mine: dict[str, str | list[str] | bool] = {"label": f"com.docker.compose.project={self.name}"}
         with closing(connect().client) as client:
             return {
                 "containers": client.containers.list(all=True, filters=mine, ignore_removed=True),
