@@ -17,7 +17,7 @@ from harness.network.links import Links, Route, Traffic
 from harness.network.topology import Link
 from harness.network.toxiproxy import ProxyServer
 from harness.wait import wait_until
-from tests.network.wires import Ends, Wires, free_address, passes, receive, silent, works
+from tests.network.wires import PATIENCE_S, Ends, Wires, free_address, passes, receive, silent, works
 
 EVERY: tuple[Condition, ...] = (
     Open(),
@@ -41,12 +41,10 @@ def test_an_open_link_passes_every_byte_and_counts_it(wires: Wires) -> None:
         pool.submit(ends.destination.sendall, back)
         assert receive(ends.destination, len(there)) == there
         assert receive(ends.source, len(back)) == back
-    assert wires.links.traffic() == {
-        wires.link: Traffic(to_destination=len(there), to_source=len(back)),
-        wires.other: Traffic(to_destination=0, to_source=0),
-    }
+    _counted(wires, Traffic(to_destination=len(there), to_source=len(back)))
     assert works(wires.connect())
-    assert wires.links.traffic()[wires.link] == Traffic(to_destination=len(there) + 4, to_source=len(back) + 4)
+    _counted(wires, Traffic(to_destination=len(there) + 4, to_source=len(back) + 4))
+    assert wires.links.traffic()[wires.other] == Traffic(to_destination=0, to_source=0)
 
 
 @pytest.mark.parametrize("end", ["source", "destination"])
@@ -80,8 +78,8 @@ def test_cut(wires: Wires) -> None:
 def test_black_hole(wires: Wires) -> None:
     before, other = wires.connect(), wires.connect(wires.other)
     assert works(before)
-    traffic = wires.links.traffic()
     wires.links.impose(wires.link, BlackHole())
+    traffic = wires.links.traffic()
     for ends in (before, wires.connect()):
         ends.source.sendall(b"request")
         ends.destination.sendall(b"response")
@@ -115,7 +113,7 @@ def test_one_way(wires: Wires) -> None:
         ends.destination.sendall(b"response")
         assert silent(ends.source)
     assert works(other)
-    assert wires.links.traffic()[wires.link] == Traffic(to_destination=14, to_source=0)
+    _counted(wires, Traffic(to_destination=14, to_source=0))
     wires.links.mend(wires.link)
     assert receive(before.source, 8) == b"response"
     assert works(before)
@@ -318,6 +316,13 @@ def test_conditions_in_words(condition: Condition, words: str) -> None:
 def test_conditions_that_cannot_be(wrong: str) -> None:
     with pytest.raises(UsageError, match=r"^a "):
         eval(wrong)
+
+
+def _counted(wires: Wires, expected: Traffic) -> None:
+    """A byte is counted just after it is handed on, which may be just after it has arrived."""
+    wait_until(
+        lambda: wires.links.traffic()[wires.link] == expected, timeout_s=PATIENCE_S, what=f"{expected} to be counted"
+    )
 
 
 def _ordered(ends: Ends, first: str) -> tuple[socket.socket, socket.socket]:

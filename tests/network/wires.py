@@ -44,6 +44,7 @@ class Wires(Closeable):
 
     def connect(self, link: Link | None = None) -> Ends:
         """A connection through a link; the destination accepts it whatever the link's condition."""
+        self._forget_who_gave_up()
         address = self.links.address(link or self.link)
         source = socket.create_connection((address.host, address.port), timeout=PATIENCE_S)
         self._sockets.append(source)
@@ -51,6 +52,15 @@ class Wires(Closeable):
         accepted.settimeout(PATIENCE_S)
         self._sockets.append(accepted)
         return Ends(source, accepted)
+
+    def _forget_who_gave_up(self) -> None:
+        """A connection that ended before it was accepted waits in the kernel, and would be taken for the next."""
+        self._destination.settimeout(0)
+        try:
+            while True:
+                self._destination.accept()[0].close()
+        except BlockingIOError:
+            self._destination.settimeout(PATIENCE_S)
 
     def close(self) -> None:
         for link in self.links:
