@@ -96,7 +96,7 @@ def run(
             for data in directory.path.glob("nodes/*/data"):
                 shutil.rmtree(data)
         elif isinstance(cluster, ExternalCluster):
-            progress.say(f"left on the cluster, as evidence: {', '.join(cluster.keep_topics())}")
+            cluster.keep_topics()
     return Finished(directory=directory.path, verdict=verdict)
 
 

@@ -19,6 +19,7 @@ from harness.cli.options import (
     scenario_dirs,
     seconds,
 )
+from harness.cluster.external_spec import ExternalSpec
 from harness.cluster.spec import ClusterSpec
 from harness.errors import ExitCode, HistoryError, UsageError
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.checker import Verdict
-    from harness.cluster.external_spec import ExternalSpec
     from harness.plan import Plan
 
 SMALL_BYTES = 100_000_000
@@ -166,6 +166,8 @@ def _carry_out(plan: Plan, spec: ClusterSpec | ExternalSpec, backend: str, runs:
         print_json(finished.verdict)
     else:
         _print_story(plan, finished.directory)
+        if isinstance(spec, ExternalSpec):
+            echo("watched    leaders and ISRs, not nodes: what happens to those of an external cluster is not seen")
         _print_verdict(finished.directory, finished.verdict)
         echo(f"report     {report_path}")
         echo(f"replay     {replay_command(finished.directory, read_run_info(finished.directory).cluster)}")
@@ -180,8 +182,10 @@ def _print_story(plan: Plan, directory: Path) -> None:
     echo(f"seed       {plan.seed}")
     echo(f"plan       {'; '.join(plan.in_words())}")
     for entry in read_ledger(directory / LEDGER):
+        fields = entry.fields
+        if entry.kind == "topic":
+            echo(f"topic      {fields['name']} ({'left there as evidence' if fields.get('kept') else 'deleted again'})")
         if entry.kind == "fault":
-            fields = entry.fields
             echo(f"fault      {fields['fault']} of {fields['target_resolved']} ({fields['target_asked']})")
             for phase in ("proof", "healed"):
                 echo(f"  {phase:8} {in_words((entry.phase(phase) or {}).get('detail', {}))}")

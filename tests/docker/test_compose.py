@@ -129,6 +129,8 @@ def check(project: Project, lockstep: Lockstep, directory: Path, nodes: int) -> 
     finished = lockstep("run", "steady", "--for", "3s", "--seed", "1", *where, timeout_s=600)
     assert finished.returncode == 0, finished.stderr + finished.stdout
     assert "verdict    PASS" in finished.stdout
+    assert "-steady-1-orders (deleted again)\n" in finished.stdout
+    assert "watched    leaders and ISRs, not nodes" in finished.stdout
 
     spec = ExternalSpec(bootstrap_servers=project.bootstrap)
     with Ledger(directory) as ledger, ExternalCluster(spec, reach(spec), ledger) as cluster:
