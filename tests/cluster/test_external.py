@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from harness.checker import SparkStarter
+from harness.checker.conditions import read_conditions
 from harness.cli.main import run_cli
 from harness.cluster.backends import Backend
 from harness.cluster.cluster import Cluster
@@ -26,7 +27,9 @@ from harness.plan import Plan, PlanBuilder, TopicPlan, read_plan
 from harness.progress import Progress
 from harness.run import Finished, run
 from harness.wait import wait_until
+from reference_model.guarantees import Configuration
 from reports import write_all
+from tests.conftest import Lockstep
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
@@ -167,8 +170,7 @@ def test_a_run_that_passes_leaves_nothing_on_the_cluster(
     assert finished.verdict.verdict == "pass"
     name = own_topic(finished.directory.name, "orders")
     assert [topic.name for topic in read_plan(finished.directory).topics] == [name]
-    with open_history(finished.directory) as history:
-        assert [topic.name for topic in history.meta.topics] == [name]
+    assert configuration(finished.directory) == Configuration(replication=3, min_isr=2, elr=True)
     wait_gone(lockstep_cluster, name)
     assert {topic for topic in topics_of(lockstep_cluster) - before if not topic.startswith("__")} == set()
 
@@ -183,6 +185,17 @@ def test_a_run_that_passes_leaves_nothing_on_the_cluster(
     assert info["replay"] in report
     assert lockstep_cluster.cluster_id in report
     assert "The nodes of this cluster were not watched" in report
+
+    info["external"]["overrides"]["unclean.leader.election.enable"] = "true"
+    (finished.directory / "run.json").write_text(json.dumps(info))
+    assert configuration(finished.directory).unclean, "what the cluster told is what it is judged by"
+
+
+def configuration(run: Path) -> Configuration:
+    """What the checker takes the run's only topic to be configured to."""
+    with open_history(run) as history:
+        (one,) = read_conditions(0, run, history).topics
+    return one
 
 
 @pytest.mark.spark
@@ -199,17 +212,18 @@ def test_a_run_that_does_not_pass_leaves_its_topics(
 @pytest.mark.long
 @pytest.mark.spark
 def test_a_replay_is_the_same_plan_with_topics_of_its_own(
-    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep: Lockstep, lockstep_spark: SparkStarter
 ) -> None:
     first = run_on(spec, small_plan(), tmp_path / "runs", lockstep_spark).directory
-    servers = ["--bootstrap-servers", lockstep_cluster.bootstrap()]
-    assert run_cli(["replay", str(first), "--runs-dir", str(tmp_path / "again"), *servers]) == 0
-    (second,) = (path for path in (tmp_path / "again").iterdir() if not path.is_symlink())
-    plans = [
-        read_plan(run).with_topics(lambda name, run=run: planned_topic(run.name, name))  # type: ignore[misc]
-        for run in (first, second)
-    ]
-    assert plans[0] == plans[1] == small_plan()
+    finished = lockstep("replay", "--bootstrap-servers", lockstep_cluster.bootstrap(), timeout_s=600)
+    assert finished.returncode == 0, finished.stderr
+    second = (tmp_path / "runs" / "latest").resolve()
+    assert second != first
+    assert planned(first) == planned(second) == small_plan()
+
+
+def planned(run: Path) -> Plan:
+    return read_plan(run).with_topics(lambda name: planned_topic(run.name, name))
 
 
 def test_a_replay_wants_to_know_where(spec: ExternalSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
