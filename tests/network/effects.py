@@ -26,6 +26,7 @@ from harness.closeable import Closeable
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import Listener
 from harness.network.conditions import BlackHole, Condition, Cut, Delay, OneWay, Reset, Throttle
+from harness.network.links import Traffic
 from harness.network.topology import CLIENT_SIDES, Link
 from harness.wait import wait_until
 
@@ -50,10 +51,11 @@ def together(cases: Mapping[Condition, Case]) -> Outcomes:
 
 
 @contextmanager
-def imposed(cluster: Cluster, link: Link, condition: Condition) -> Iterator[None]:
+def imposed(cluster: Cluster, link: Link, condition: Condition) -> Iterator[Traffic]:
+    """What the link had carried when the condition began."""
     cluster.links.impose(link, condition)
     try:
-        yield
+        yield cluster.links.traffic()[link]
         assert cluster.links.condition(link) == condition
     finally:
         cluster.links.mend(link)
@@ -118,13 +120,13 @@ def follower_link(cluster: Cluster, topic: str, partition: int, follower: int) -
 def follower_leaves_the_isr(cluster: Cluster, topic: str, partition: int, link: Link, condition: Condition) -> None:
     """While somebody writes. The leader, which hears of no fetch, tells the controller, and all brokers hear of it."""
     follower = cluster.nodes[link.source].spec.id
-    with imposed(cluster, link, condition):
+    with imposed(cluster, link, condition) as since:
         wait_until(
             lambda: follower not in cluster.leader(topic, partition).isr,
             timeout_s=PATIENCE_S,
             what=f"{link.source} to leave the ISR of {topic}-{partition} ({condition})",
         )
-        responses_have_stopped(cluster, link, condition)
+        nothing_came_back(cluster, link, condition, since)
     wait_until(
         lambda: follower in cluster.leader(topic, partition).isr,
         timeout_s=PATIENCE_S,
@@ -132,18 +134,11 @@ def follower_leaves_the_isr(cluster: Cluster, topic: str, partition: int, link: 
     )
 
 
-def responses_have_stopped(cluster: Cluster, link: Link, condition: Condition) -> None:
-    before = cluster.links.traffic()[link]
-    if condition == OneWay():
-        wait_until(
-            lambda: cluster.links.traffic()[link].to_destination > before.to_destination,
-            timeout_s=PATIENCE_S,
-            what=f"requests on {link}",
-        )
-    else:
-        time.sleep(0.5)
-        assert cluster.links.traffic()[link].to_destination == before.to_destination
-    assert cluster.links.traffic()[link].to_source == before.to_source
+def nothing_came_back(cluster: Cluster, link: Link, condition: Condition, since: Traffic) -> None:
+    """Since the condition began; and only on a one-way link may anything have gone there."""
+    now = cluster.links.traffic()[link]
+    assert now.to_source == since.to_source
+    assert condition == OneWay() or now.to_destination == since.to_destination
 
 
 def commit_takes(
@@ -162,13 +157,15 @@ def commit_takes(
 def broker_is_missed(cluster: Cluster, link: Link, condition: Condition, witness: int) -> None:
     """Its session ends, and another broker hears of that: fenced by a KRaft controller, or gone from ZooKeeper."""
     broker = cluster.nodes[link.source].spec.id
-    with imposed(cluster, link, condition):
+    with imposed(cluster, link, condition) as since:
         wait_until(
             lambda: broker not in cluster.ask(witness).brokers,
             timeout_s=PATIENCE_S,
             what=f"{link.source} to lose its session ({condition})",
         )
-        responses_have_stopped(cluster, link, condition)
+        nothing_came_back(cluster, link, condition, since)
+        if condition == OneWay():
+            assert cluster.links.traffic()[link].to_destination > since.to_destination, "it went on asking"
     cluster.wait_serving(broker)
 
 
@@ -176,16 +173,15 @@ def news_takes(cluster: Cluster, link: Link, condition: Condition, *, teller: in
     """A topic is created by asking one broker; another hears of it through the slow link."""
     topic = f"news-{uuid.uuid4().hex[:8]}"
     config = {"leader.replication.throttled.replicas": LONG_VALUE}
-    before = cluster.links.traffic()[link]
-    with imposed(cluster, link, condition):
+    with imposed(cluster, link, condition) as since:
         started = time.monotonic()
         create_topic(cluster.direct(teller), topic, partitions=1, replication=1, config=config, timeout_s=PATIENCE_S)
         wait_until(
             lambda: cluster.ask(hearer, (topic,)).partition(topic, 0), timeout_s=PATIENCE_S, what=f"{topic} to be seen"
         )
         assert time.monotonic() - started >= least_s
-        after = cluster.links.traffic()[link]
-        carried = after.to_destination - before.to_destination + after.to_source - before.to_source
+        now = cluster.links.traffic()[link]
+        carried = now.to_destination - since.to_destination + now.to_source - since.to_source
         assert carried > len(LONG_VALUE), f"the news did not come by {link}"
     cluster.wait_ready()
 
@@ -204,11 +200,12 @@ def client_notices(cluster: Cluster, listener: Listener, topic: str, condition: 
     assert _write(other_producer, topic, 0, 100) is None
     with Connection(cluster.links.address(link), timeout_s=1.0) as connection:
         assert leader in metadata(connection).brokers
-        with imposed(cluster, link, condition):
+        with imposed(cluster, link, condition) as since:
             if isinstance(condition, Delay | Throttle):
                 _slowed(cluster, link, connection, producer, topic, condition)
             else:
                 _stopped(cluster, link, connection, producer, topic, condition)
+                nothing_came_back(cluster, link, condition, since)
             assert leader in ask_metadata(cluster.links.address(other)).brokers
             assert _write(other_producer, topic, 0, 100) is None
     assert leader in ask_metadata(cluster.links.address(link)).brokers
@@ -220,7 +217,6 @@ def _stopped(
 ) -> None:
     """On connections that were there before, and on a new one."""
     error = ConnectionError if isinstance(condition, Cut | Reset) else TimeoutError
-    before = cluster.links.traffic()[link]
     with pytest.raises(error):
         metadata(connection)
     with pytest.raises(error):
@@ -230,11 +226,7 @@ def _stopped(
     told = _write(producer, topic, 0, 100)
     assert told is not None
     assert told.code() == KafkaError._MSG_TIMED_OUT
-    after = cluster.links.traffic()[link]
-    assert after.to_source == before.to_source
-    arrives = condition == OneWay()
-    assert (after.to_destination > before.to_destination) == arrives
-    assert ask_log_end(leader, topic, 0) == log_end + arrives
+    assert ask_log_end(leader, topic, 0) == log_end + (condition == OneWay()), "only there the request arrives"
 
 
 def _slowed(
