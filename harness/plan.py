@@ -16,25 +16,13 @@ from typing import Any, TypeGuard
 import msgspec
 
 from harness.errors import UsageError
+from harness.targets import LeaderOf, Target
 from reference_model.guarantees import ACKS_ALL, NAMED, Required
 
 PLAN_VERSION = 2
 READABLE_VERSIONS = (1, PLAN_VERSION)
 """Version 1 has no cluster properties and no expectations."""
 PLAN = "plan.json"
-
-
-class LeaderOf(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="leader"):
-    """Whichever broker leads the partition when the step happens."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"leader of {self.topic}-{self.partition}"
-
-
-Target = LeaderOf
 
 
 class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,9 +76,12 @@ class Inject(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag=
     step: int
     fault: str
     target: Target
+    settings: dict[str, Any] = {}
+    """What the fault is to be like, in its own words, such as `seconds` of a pause."""
 
     def __str__(self) -> str:
-        return f"{self.fault}: {self.target}"
+        how = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        return f"{self.fault}: {self.target}" + (f" ({how})" if how else "")
 
 
 class Heal(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="heal"):
@@ -153,18 +144,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return [f"{step.step}. {step}" for step in self.steps]
 
     def with_topics(self, rename: Callable[[str], str]) -> Plan:
-        """The same with other names for its topics."""
+        """The same with other names for its topics; only for plans that break nothing."""
         replace = msgspec.structs.replace
         return replace(
             self,
             topics=tuple(replace(topic, name=rename(topic.name)) for topic in self.topics),
             workloads=tuple(replace(workload, topic=rename(workload.topic)) for workload in self.workloads),
-            steps=tuple(
-                replace(step, target=replace(step.target, topic=rename(step.target.topic)))
-                if isinstance(step, Inject)
-                else step
-                for step in self.steps
-            ),
         )
 
 
@@ -246,14 +231,15 @@ class PlanBuilder:
         """SIGKILL; restarted when the `with` block ends, or in the heal phase."""
         return self.inject("kill", target)
 
-    def cut_replication(self, target: Target) -> Broken:
+    def cut_replication(self, target: LeaderOf) -> Broken:
         """No follower reaches the leader, everything else does; mended when the `with` block ends."""
         if any(topic.name == target.topic and topic.replication == 1 for topic in self._topics):
             raise UsageError(f"{target.topic} has one replica: there is no replication to cut")
         return self.inject("replication-cut", target)
 
-    def inject(self, fault: str, target: Target) -> Broken:
-        step = Inject(step=self._next(), fault=fault, target=target)
+    def inject(self, fault: str, target: Target, **settings: Any) -> Broken:
+        """Any fault there is (`lockstep list faults`); healed when the `with` block ends, or in the heal phase."""
+        step = Inject(step=self._next(), fault=fault, target=target, settings=settings)
         self._steps.append(step)
         return Broken(self, step.step)
 

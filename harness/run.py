@@ -15,17 +15,15 @@ from harness.checker import SparkStarter, Verdict, judge
 from harness.clients import librdkafka
 from harness.clients.observer import MetadataObserver
 from harness.clients.wire.offsets import ask_log_end
-from harness.cluster import operations
 from harness.cluster.backends import Backend, prepare
 from harness.cluster.brokers import Brokers
 from harness.cluster.cluster import Cluster
 from harness.cluster.description import describe
-from harness.cluster.external import ExternalCluster, own_topic, reach, require_harmless, tried
+from harness.cluster.external import ExternalCluster, own_topic, reach, tried
 from harness.cluster.external_spec import External, ExternalSpec
 from harness.cluster.spec import ClusterSpec
-from harness.errors import UsageError
-from harness.faults.fault import get_fault
 from harness.faults.injector import Injector
+from harness.fit import require_fit, require_replicas
 from harness.heal import owning
 from harness.history.recorder import Recorder
 from harness.history.store import seal
@@ -58,7 +56,7 @@ def run(
     spark: SparkStarter,
 ) -> Finished:
     """Carry out a plan, on a fresh cluster or one that is there, and judge it with a Spark that the caller stops."""
-    _require_fit(plan, spec, backend)
+    require_fit(plan, spec, backend)
     java = find_java()
     described, open_cluster = _prepared(plan, spec, backend, java, progress)
     directory = RunDirectory.create(
@@ -106,7 +104,7 @@ def _prepared(
     """The cluster as it will be, or as it was found, and how to open it."""
     if isinstance(spec, ExternalSpec):
         found = reach(spec)
-        _require_replicas(plan, len(found.brokers))
+        require_replicas(plan, len(found.brokers))
         found = tried(spec, found, plan.topics)
         return found, lambda _, ledger: ExternalCluster(spec, found, ledger)
     spec = msgspec.structs.replace(spec, overrides=plan.cluster | spec.overrides)
@@ -205,35 +203,3 @@ def _abandoned_on_error(load: Load) -> Iterator[None]:
 def _upgrades(plan: Plan) -> set[str]:
     """Versions that are needed later than the others, and must be there just as early."""
     return {step.to for step in plan.steps if isinstance(step, Operate) and step.operation is Operation.UPGRADE}
-
-
-def _require_replicas(plan: Plan, brokers: int) -> None:
-    for topic in plan.topics:
-        if topic.replication > brokers:
-            has = "1 broker" if brokers == 1 else f"{brokers} brokers"
-            raise UsageError(f"topic {topic.name} wants {topic.replication} replicas and the cluster has {has}")
-
-
-def _require_fit(plan: Plan, spec: ClusterSpec | ExternalSpec, backend: Backend) -> None:
-    """Refuse what cannot work before anything is created."""
-    if isinstance(spec, ExternalSpec):
-        require_harmless(plan)
-        return
-    _require_replicas(plan, spec.brokers)
-    partitions = {topic.name: topic.partitions for topic in plan.topics}
-    broken: set[int] = set()
-    for step in plan.steps:
-        match step:
-            case Inject():
-                kind = get_fault(step.fault)
-                if backend not in kind.backends:
-                    raise UsageError(f"step {step.step}: {step.fault} works on {', '.join(kind.backends)} only")
-                if not 0 <= step.target.partition < partitions.get(step.target.topic, 0):
-                    raise UsageError(f"step {step.step}: there is no {step.target.topic}-{step.target.partition}")
-                broken.add(step.step)
-            case Operate():
-                operations.require(spec, step.operation, step.to)
-            case Heal():
-                if step.of not in broken:
-                    raise UsageError(f"step {step.step}: there is nothing broken by step {step.of} to heal")
-                broken.remove(step.of)

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from harness.errors import UsageError
-from harness.plan import Heal, Hold, Inject, LeaderOf, Plan, PlanBuilder, Write, leader_of, read_plan, write_plan
+from harness.plan import Heal, Hold, Inject, Plan, PlanBuilder, Write, leader_of, read_plan, write_plan
 from harness.scenario import get_scenario
+from harness.targets import LeaderOf
 
 
 def plan(seed: int = 7) -> Plan:

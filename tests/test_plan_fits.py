@@ -10,9 +10,10 @@ from harness.checker import SparkStarter
 from harness.cluster.backends import Backend
 from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
-from harness.plan import Heal, Inject, LeaderOf, Plan, Step, TopicPlan
+from harness.plan import Heal, Inject, Plan, Step, TopicPlan
 from harness.progress import Progress
 from harness.run import run
+from harness.targets import LeaderOf
 
 
 @pytest.mark.parametrize(

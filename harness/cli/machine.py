@@ -60,15 +60,18 @@ def _scenarios(directories: tuple[Path, ...]) -> list[dict[str, object]]:
 
 
 def _faults(_: tuple[Path, ...]) -> list[dict[str, object]]:
+    from harness.cluster.backends import Backend
+    from harness.cluster.spec import ClusterSpec
     from harness.faults.fault import find_faults
+    from harness.targets import role
 
     return [
         {
             "name": kind.name,
             "summary": kind.summary,
-            "available": True,
-            "reason": None,
-            "targets": kind.targets,
+            "available": (reason := kind.reason(ClusterSpec(), Backend.PROCESS)) is None,
+            "reason": reason,
+            "targets": [role(target) for target in kind.targets],
             "backends": kind.backends,
         }
         for kind in find_faults().values()

@@ -13,8 +13,6 @@ from typing import Any, TypeVar, cast
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from harness.cluster.external_spec import ExternalSpec
 from harness.cluster.spec import DEFAULT_KAFKA, DEFAULT_ZK_KAFKA, ClusterSpec, Mechanism, Mode, Security
@@ -242,12 +240,7 @@ def print_json(value: object) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns that line up, with nothing between them but space: for people, and for `awk`."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    for row in rows:
-        table.add_row(*map(str, row))
-    console = Console(soft_wrap=True)
-    with console.capture() as captured:
-        console.print(table)
-    echo(captured.get().rstrip("\n"))
+    lines = [tuple(columns), *(tuple(map(str, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

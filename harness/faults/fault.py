@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from harness.cluster.cluster import Cluster
+from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
-from harness.plan import Target
 from harness.scenario import suggestion
+from harness.targets import Target, role
 
 ENTRY_POINTS = "lockstep.faults"
 
@@ -21,9 +24,10 @@ Proof = dict[str, Any]
 
 
 class Fault(Protocol):
-    """One thing broken once: `inject` breaks it, `bit` proves that it had effect, `heal` undoes it and proves that."""
+    """One thing broken once: `inject` breaks it, `bit` proves that it had effect, `heal` undoes it and proves that.
 
-    def __init__(self, cluster: Cluster, target: Target) -> None: ...
+    Made with the cluster, the target and, where its kind has settings, those. Whom it hits is known from then on.
+    """
 
     @property
     def resolved(self) -> str:
@@ -37,27 +41,90 @@ class Fault(Protocol):
     def heal(self) -> Proof: ...
 
 
+Missing = Callable[[ClusterSpec, str], str | None]
+"""Why a fault cannot be had on such a cluster and backend, on this machine; None if it can."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultKind:
     """A registered fault."""
 
     name: str
     summary: str
-    targets: tuple[str, ...]
+    targets: tuple[type[Target], ...]
     backends: tuple[str, ...]
-    make: type[Fault]
+    missing: Missing
+    settings: type[msgspec.Struct] | None
+    takes: int
+    """How many brokers it takes out of service, at most: a plan that respects the guarantees counts them."""
+    beyond: str | None
+    """What it does that no guarantee survives, if it does; such a fault is drawn only when asked for."""
+    make: Callable[..., Fault]
+
+    def reason(self, spec: ClusterSpec, backend: str) -> str | None:
+        """Why it cannot be had; None if it can."""
+        if backend not in self.backends:
+            return f"works on {', '.join(self.backends)} only"
+        return self.missing(spec, backend)
+
+    def require(self, target: Target, settings: Mapping[str, Any]) -> None:
+        """Refuse a target or settings that it does not take."""
+        if not isinstance(target, self.targets):
+            roles = ", ".join(map(role, self.targets))
+            raise UsageError(f"{self.name} takes a {roles}, and not the {target}")
+        self._settings(settings)
+
+    def instance(self, cluster: Cluster, target: Target, settings: Mapping[str, Any]) -> Fault:
+        """This fault on a running cluster, its target resolved; nothing is broken yet."""
+        given = self._settings(settings)
+        return self.make(cluster, target) if given is None else self.make(cluster, target, given)
+
+    def _settings(self, given: Mapping[str, Any]) -> msgspec.Struct | None:
+        if self.settings is None:
+            if given:
+                raise UsageError(f"{self.name} has no settings, and so no {', '.join(given)}")
+            return None
+        if unknown := given.keys() - set(self.settings.__struct_fields__):
+            known = ", ".join(self.settings.__struct_fields__)
+            raise UsageError(f"{self.name} has no {', '.join(sorted(unknown))}: it has {known}")
+        try:
+            return msgspec.convert(dict(given), self.settings)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{self.name}: {error}") from None
 
 
 _registry: dict[str, FaultKind] = {}
 
-T = TypeVar("T", bound=type[Fault])
+T = TypeVar("T", bound=Callable[..., Fault])
+
+ANYWHERE = ("process", "docker")
 
 
-def fault(*, name: str, summary: str, targets: tuple[str, ...], backends: tuple[str, ...]) -> Callable[[T], T]:
-    """Register a class with the methods of `Fault`; no subclassing needed."""
+def fault(
+    *,
+    name: str,
+    summary: str,
+    targets: tuple[type[Target], ...],
+    backends: tuple[str, ...] = ANYWHERE,
+    missing: Missing = lambda _spec, _backend: None,
+    settings: type[msgspec.Struct] | None = None,
+    takes: int = 0,
+    beyond: str | None = None,
+) -> Callable[[T], T]:
+    """Register a class with the methods of `Fault`; no subclassing needed. The fields are those of `FaultKind`."""
 
     def register(make: T) -> T:
-        _registry[name] = FaultKind(name=name, summary=summary, targets=targets, backends=backends, make=make)
+        _registry[name] = FaultKind(
+            name=name,
+            summary=summary,
+            targets=targets,
+            backends=backends,
+            missing=missing,
+            settings=settings,
+            takes=takes,
+            beyond=beyond,
+            make=make,
+        )
         return make
 
     return register

@@ -32,7 +32,7 @@ class Injector:
     def inject(self, step: Inject) -> None:
         """Break it and prove it; a fault that did not bite is recorded without proof, and the verdict says so."""
         assert isinstance(self._cluster, Cluster), "a plan with faults is refused where nodes are not ours to break"
-        fault = get_fault(step.fault).make(self._cluster, step.target)
+        fault = get_fault(step.fault).instance(self._cluster, step.target, step.settings)
         entry = self._cluster.ledger.intent(
             KIND, fault=step.fault, step=step.step, target_asked=str(step.target), target_resolved=fault.resolved
         )

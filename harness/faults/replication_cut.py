@@ -12,7 +12,7 @@ from harness.cluster.spec import Listener
 from harness.errors import ClusterError, FaultError
 from harness.faults.fault import Proof, fault
 from harness.network.topology import Link
-from harness.plan import LeaderOf
+from harness.targets import LeaderOf
 from harness.wait import wait_until
 
 BIT_S = 15.0
@@ -24,8 +24,7 @@ NOT_YET = (OSError, ClusterError)
 @fault(
     name="replication-cut",
     summary="Cut every follower off from a partition's leader, and nothing else",
-    targets=("leader",),
-    backends=("process", "docker"),
+    targets=(LeaderOf,),
 )
 class ReplicationCut:
     """Proven by the ends of the logs: the leader's goes on, its followers' stand still, and all stay in the ISR."""

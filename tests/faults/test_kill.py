@@ -12,7 +12,8 @@ from harness.cluster.node import NodeState
 from harness.faults.injector import Injector
 from harness.history.recorder import Recorder
 from harness.ledger import LEDGER, Entry, read_ledger
-from harness.plan import Inject, LeaderOf
+from harness.plan import Inject
+from harness.targets import LeaderOf
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 

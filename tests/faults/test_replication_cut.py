@@ -18,7 +18,8 @@ from harness.faults.injector import Injector
 from harness.history.recorder import Recorder
 from harness.ledger import LEDGER, Entry, read_ledger
 from harness.network.topology import Link
-from harness.plan import Inject, LeaderOf
+from harness.plan import Inject
+from harness.targets import LeaderOf
 
 pytestmark = [
     pytest.mark.cluster,

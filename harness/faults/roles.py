@@ -1,0 +1,61 @@
+"""Finding out who plays a role now."""
+
+from __future__ import annotations
+
+from harness.clients.wire.quorum import active_controller
+from harness.cluster.cluster import Cluster
+from harness.cluster.node import Node
+from harness.cluster.spec import Mode, NodeRole
+from harness.errors import FaultError
+from harness.targets import ActiveController, FollowerOf, LeaderOf, OneBroker, OneZooKeeper, Target
+from harness.wait import wait_until
+
+KNOWN_S = 30.0
+
+
+def node_of(cluster: Cluster, target: Target) -> Node:
+    """The node that plays a role now."""
+    match target:
+        case LeaderOf():
+            return cluster.broker(cluster.leader(target.topic, target.partition).leader)
+        case FollowerOf():
+            view = cluster.leader(target.topic, target.partition)
+            followers = [id_ for id_ in view.replicas if id_ in view.isr and id_ != view.leader]
+            if not followers:
+                raise FaultError(f"{target.topic}-{target.partition} has no follower in sync")
+            return cluster.broker(followers[0])
+        case OneBroker():
+            return cluster.broker(target.id)
+        case OneZooKeeper():
+            return cluster.nodes[f"{NodeRole.ZOOKEEPER}-{target.id}"]
+        case ActiveController():
+            return controller(cluster)
+        case _:
+            raise FaultError(f"the {target} is not one node")
+
+
+def controller(cluster: Cluster) -> Node:
+    """The active controller; waits for one if there is none at the moment."""
+    id_ = wait_until(lambda: controller_id(cluster), timeout_s=KNOWN_S, what="an active controller")
+    assert id_ is not None
+    return next(node for node in cluster.nodes.values() if node.spec.id == id_ and _can_control(cluster, node))
+
+
+def controller_id(cluster: Cluster) -> int | None:
+    """The id of the active controller, as the brokers that answer tell it; None if they know of none."""
+    if cluster.spec.mode is Mode.ZK:
+        told = {view.controller for view in cluster.ask_all().values()}
+        return max(told, default=-1) if max(told, default=-1) >= 0 else None
+    for id_ in cluster.broker_ids:
+        if cluster.expected(id_):
+            try:
+                known = active_controller(cluster.direct(id_), cluster.access())
+            except OSError:
+                continue
+            if known is not None:
+                return known
+    return None
+
+
+def _can_control(cluster: Cluster, node: Node) -> bool:
+    return node.spec.is_broker if cluster.spec.mode is Mode.ZK else node.spec.is_voter
