@@ -7,14 +7,15 @@ Targets are roles ("the leader of orders-0"), resolved when the step happens; th
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 
+from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
 from harness.targets import LeaderOf, Target
 from reference_model.guarantees import ACKS_ALL, NAMED, Required
@@ -23,6 +24,8 @@ PLAN_VERSION = 2
 READABLE_VERSIONS = (1, PLAN_VERSION)
 """Version 1 has no cluster properties and no expectations."""
 PLAN = "plan.json"
+
+T = TypeVar("T")
 
 
 class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +36,10 @@ class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
     replication: int
     min_isr: int
     config: dict[str, str] = {}
+
+    def __str__(self) -> str:
+        shape = f"{self.partitions} partitions, {self.replication} replicas, min ISR {self.min_isr}"
+        return f"{self.name}: {shape}" + "".join(f", {name}={value}" for name, value in self.config.items())
 
     @property
     def properties(self) -> dict[str, str]:
@@ -50,12 +57,20 @@ class Write(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="wr
     in_flight: int
     rate_per_s: int
 
+    def __str__(self) -> str:
+        acks = "all" if self.acks == ACKS_ALL else self.acks
+        kind = "idempotent, " if self.idempotent else ""
+        return f"{self.clients} writers to {self.topic}: acks={acks}, {kind}{self.rate_per_s} records/s each"
+
 
 class Read(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="read"):
     """Consumers, each reading every partition from its start."""
 
     topic: str
     clients: int
+
+    def __str__(self) -> str:
+        return f"{self.clients} readers of {self.topic}"
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="hold"):
@@ -143,6 +158,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def in_words(self) -> list[str]:
         return [f"{step.step}. {step}" for step in self.steps]
 
+    def timeline(self) -> list[tuple[float, Step]]:
+        """When each step comes, in seconds of holding; what faults take to bite and to heal comes on top."""
+        at = 0.0
+        placed = []
+        for step in self.steps:
+            placed.append((round(at, 1), step))
+            at += step.seconds if isinstance(step, Hold) else 0.0
+        return placed
+
     def with_topics(self, rename: Callable[[str], str]) -> Plan:
         """The same with other names for its topics; only for plans that break nothing."""
         replace = msgspec.structs.replace
@@ -161,7 +185,23 @@ def leader_of(topic: TopicPlan, partition: int) -> LeaderOf:
 class PlanBuilder:
     """What a chaos scenario is handed: every call adds to the plan, and nothing happens yet."""
 
-    def __init__(self, scenario: str, seed: int) -> None:
+    def __init__(
+        self,
+        scenario: str,
+        seed: int,
+        *,
+        spec: ClusterSpec | None = None,
+        backend: str = "process",
+        seconds: float | None = None,
+        beyond: bool = False,
+    ) -> None:
+        self.spec = spec or ClusterSpec()
+        """The cluster that the plan is for."""
+        self.backend = backend
+        self.seconds = seconds
+        """How long the user wants the clients to work, if that was said."""
+        self.beyond = beyond
+        """Whether the user wants faults that no guarantee survives."""
         self._scenario = scenario
         self._seed = seed
         self._random = random.Random(f"{scenario}/{seed}")  # noqa: S311 - reproducible on purpose
@@ -223,6 +263,11 @@ class PlanBuilder:
         """A number from the seed, so that no two seeds break things at the same moment."""
         return round(self._random.uniform(low, high), 3)
 
+    def pick(self, choices: Sequence[T], weights: Sequence[float] | None = None) -> T:
+        """One of these, from the seed."""
+        (picked,) = self._random.choices(choices, weights)
+        return picked
+
     def hold(self, *, seconds: float, exactly: bool = False) -> None:
         """Let the clients go on; `exactly` so long, even when the user asks for a longer or shorter run."""
         self._steps.append(Hold(step=self._next(), seconds=seconds, exactly=exactly))
@@ -262,13 +307,13 @@ class PlanBuilder:
         """Migrate from ZooKeeper to KRaft, from the first controller started to ZooKeeper stopped."""
         self._steps.append(Operate(step=self._next(), operation=Operation.MIGRATE, to="kraft"))
 
-    def build(self, *, hold_s: float | None = None) -> Plan:
-        """The plan; `hold_s` stretches all holds together to that length."""
+    def build(self) -> Plan:
+        """The plan, its holds stretched together to the length that the user wants."""
         if not self._topics or not any(isinstance(workload, Write) for workload in self._workloads):
             raise UsageError(
                 f"scenario {self._scenario} has no topic or nobody writes: there would be nothing to judge"
             )
-        steps = self._steps if hold_s is None else _stretched(self._steps, hold_s)
+        steps = self._steps if self.seconds is None else _stretched(self._steps, self.seconds)
         return Plan(
             scenario=self._scenario,
             seed=self._seed,
@@ -277,7 +322,7 @@ class PlanBuilder:
             steps=tuple(steps),
             cluster=self._cluster,
             expectations=tuple(self._expectations),
-            hold_s=hold_s,
+            hold_s=self.seconds,
         )
 
     def _next(self) -> int:

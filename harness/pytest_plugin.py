@@ -96,9 +96,10 @@ def lockstep_run(lockstep_runs: Path, lockstep_spark: SparkStarter) -> RunScenar
         from reports import write_all
 
         found = get_scenario(name, scenarios)
+        wanted = ClusterSpec.of(**{**found.cluster, **spec})
         finished = run(
-            found.plan(seed, hold_s=hold_s),
-            spec=ClusterSpec.of(**{**found.cluster, **spec}),
+            found.plan(seed, spec=wanted, backend=backend, seconds=hold_s),
+            spec=wanted,
             backend=Backend(backend),
             runs=lockstep_runs,
             progress=Progress(quiet=True),

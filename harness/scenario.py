@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
 from harness.plan import Plan, PlanBuilder
 
@@ -30,11 +31,20 @@ class Scenario:
     cluster: Mapping[str, Any]
     """The cluster it is for, in fields of `ClusterSpec`, where the user asks for no other."""
 
-    def plan(self, seed: int, *, hold_s: float | None = None) -> Plan:
-        """The plan that this scenario makes of a seed; `hold_s` stretches all its holds together to that length."""
-        builder = PlanBuilder(self.name, seed)
+    def plan(
+        self,
+        seed: int,
+        *,
+        spec: ClusterSpec | None = None,
+        backend: str = "process",
+        seconds: float | None = None,
+        beyond: bool = False,
+    ) -> Plan:
+        """The plan that this scenario makes of a seed, for a cluster; `seconds` is how long the clients are to work."""
+        wanted = spec or ClusterSpec.of(**self.cluster)
+        builder = PlanBuilder(self.name, seed, spec=wanted, backend=backend, seconds=seconds, beyond=beyond)
         self.describe(builder)
-        return builder.build(hold_s=hold_s)
+        return builder.build()
 
 
 _registry: dict[str, Scenario] = {}

@@ -41,13 +41,13 @@ def test_a_fault_that_is_not_healed_by_a_block_stays_for_the_heal_phase() -> Non
 
 
 def test_holds_stretch_together() -> None:
-    stretched = get_scenario("leader-kill").plan(7, hold_s=60)
+    stretched = get_scenario("leader-kill").plan(7, seconds=60)
     assert sum(step.seconds for step in stretched.steps if isinstance(step, Hold)) == pytest.approx(60, abs=0.01)
 
 
 def test_an_exact_hold_is_not_stretched() -> None:
     plan = get_scenario("acks-one-loss").plan(7)
-    stretched = get_scenario("acks-one-loss").plan(7, hold_s=60)
+    stretched = get_scenario("acks-one-loss").plan(7, seconds=60)
     exact = [step for step in plan.steps if isinstance(step, Hold) and step.exactly]
     assert len(exact) == 1
     assert [step for step in stretched.steps if isinstance(step, Hold) and step.exactly] == exact

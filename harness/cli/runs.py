@@ -43,6 +43,8 @@ _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": Ex
 @click.option(
     "--for", "duration", help="How long the clients work in all, such as 60s; the plan's own length if not given."
 )
+@click.option("--beyond", is_flag=True, help="Also draw faults that no guarantee survives, such as unclean elections.")
+@click.option("--dry-run", is_flag=True, help="Only print the plan: what, whom, when; with --json, as plan.json.")
 @scenario_dirs
 @runs_dir
 @as_json
@@ -52,6 +54,8 @@ def run(
     where: ExternalSpec | None,
     seed: int | None,
     duration: str | None,
+    beyond: bool,
+    dry_run: bool,
     scenario_dirs: tuple[Path, ...],
     runs_dir: Path,
     as_json: bool,
@@ -61,8 +65,39 @@ def run(
 
     found = get_scenario(scenario, scenario_dirs)
     seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
-    plan = found.plan(seed, hold_s=seconds(duration) if duration else None)
-    return _carry_out(plan, chosen.target(where, found.cluster), chosen.backend, runs_dir, as_json)
+    cluster = chosen.target(where, found.cluster)
+    plan = found.plan(
+        seed,
+        spec=cluster if isinstance(cluster, ClusterSpec) else None,
+        backend=chosen.backend,
+        seconds=seconds(duration) if duration else None,
+        beyond=beyond,
+    )
+    if dry_run:
+        return _tell(plan, cluster, chosen.backend, as_json)
+    return _carry_out(plan, cluster, chosen.backend, runs_dir, as_json)
+
+
+def _tell(plan: Plan, cluster: ClusterSpec | ExternalSpec, backend: str, as_json: bool) -> int:
+    """What a plan would do, checked as before a run."""
+    from harness.cluster.backends import Backend
+    from harness.fit import require_fit
+
+    require_fit(plan, cluster, Backend(backend))
+    if as_json:
+        print_json(plan)
+        return ExitCode.PASS
+    where = cluster.in_words() if isinstance(cluster, ClusterSpec) else "a cluster of yours"
+    echo(f"{plan.scenario}, seed {plan.seed}: {where}, {backend}")
+    for topic in plan.topics:
+        echo(f"topic      {topic}")
+    for workload in plan.workloads:
+        echo(f"clients    {workload}")
+    for at_s, step in plan.timeline():
+        echo(f"{at_s:7.1f} s  {step.step}. {step}")
+    for expectation in plan.expectations:
+        echo(f"expected   {expectation}")
+    return ExitCode.PASS
 
 
 @click.command()

@@ -25,6 +25,7 @@ NOT_YET = (OSError, ClusterError)
     name="replication-cut",
     summary="Cut every follower off from a partition's leader, and nothing else",
     targets=(LeaderOf,),
+    takes=1,  # the leader: it serves, and nothing that it takes is committed
 )
 class ReplicationCut:
     """Proven by the ends of the logs: the leader's goes on, its followers' stand still, and all stay in the ISR."""

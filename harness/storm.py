@@ -1,0 +1,75 @@
+"""Storms: faults drawn from all that a cluster can be put through, several at once, never more than it must survive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.faults.fault import FaultKind, find_faults
+from harness.plan import PlanBuilder, TopicPlan
+from harness.targets import (
+    ActiveController,
+    FollowerOf,
+    LeaderOf,
+    OneBroker,
+    OneTopic,
+    OneZooKeeper,
+    Target,
+    WholeCluster,
+)
+
+RECOVERY_S = 2.0
+OVERLAP = 0.4
+"""How often a second fault comes while the first is still there."""
+
+WEIGHTS = {"kill": 4, "pause": 3, "stop": 2, "replication-cut": 3, "isolate": 3, "rolling-restart": 0.3}
+"""How often a fault is drawn, against 1 for all others: crashes and partitions are what clusters meet most."""
+
+
+def storm(plan: PlanBuilder, topic: TopicPlan, seconds: float) -> None:
+    """Draw faults until the time is filled: steady, broken, healed, recovered, and again.
+
+    At most one fault at a time takes anyone out of service; those that only slow things down may come on top.
+    """
+    kinds = [kind for kind in find_faults().values() if _fits(kind, plan, topic)]
+    left = seconds
+    while left > RECOVERY_S:
+        left -= _hold(plan, left, 0.5, 2)
+        first = plan.pick(kinds, [WEIGHTS.get(kind.name, 1) for kind in kinds])
+        with plan.inject(first.name, _target(plan, first, topic)):
+            mild = [kind for kind in kinds if kind.takes == 0 and kind is not first and first.takes <= 1]
+            if mild and plan.draw(0, 1) < OVERLAP:
+                left -= _hold(plan, left, 0.5, 1)
+                second = plan.pick(mild)
+                with plan.inject(second.name, _target(plan, second, topic)):
+                    left -= _hold(plan, left, 1, 3)
+            else:
+                left -= _hold(plan, left, 1, 3)
+    plan.hold(seconds=RECOVERY_S)
+
+
+def _fits(kind: FaultKind, plan: PlanBuilder, topic: TopicPlan) -> bool:
+    """Whether it can be had here, and leaves enough brokers to keep every promise, unless more was asked for."""
+    if kind.reason(plan.spec, plan.backend) is not None or not any(_targets(kind, plan, topic)):
+        return False
+    spare = topic.replication - topic.min_isr
+    return plan.beyond or (kind.beyond is None and kind.takes <= spare)
+
+
+def _target(plan: PlanBuilder, kind: FaultKind, topic: TopicPlan) -> Target:
+    return plan.pick(list(_targets(kind, plan, topic)))
+
+
+def _targets(kind: FaultKind, plan: PlanBuilder, topic: TopicPlan) -> Iterator[Target]:
+    """Everyone in this plan and cluster whom the fault can hit."""
+    everyone: list[Target] = [WholeCluster(), ActiveController(), OneTopic(topic=topic.name)]
+    everyone += [LeaderOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
+    everyone += [FollowerOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
+    everyone += [OneBroker(id=id_) for id_ in plan.spec.broker_ids]
+    everyone += [OneZooKeeper(id=node.id) for node in plan.spec.nodes if node.role == "zookeeper"]
+    return (target for target in everyone if isinstance(target, kind.targets))
+
+
+def _hold(plan: PlanBuilder, left: float, low: float, high: float) -> float:
+    seconds = min(plan.draw(low, high), max(left, 0.1))
+    plan.hold(seconds=round(seconds, 3))
+    return seconds
