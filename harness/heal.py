@@ -16,6 +16,7 @@ from harness import os_process
 from harness.errors import ClusterError, LockstepError
 from harness.ledger import Entry, Ledger, LedgerBusy
 from harness.rundir import registered, registered_directories, unregister
+from harness.undo import FAULT, undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +73,13 @@ def _sweep(directory: Path, ledger: Ledger) -> Healed:
     """Undo what is open, newest first; what cannot be undone stays open and does not keep the rest alive."""
     removed: list[str] = []
     failed: list[str] = []
-    for entry in ledger.open_entries():
+    # What a fault did to files is undone when nobody uses them any more, so faults come after whatever runs.
+    for entry in sorted(ledger.open_entries(), key=lambda entry: entry.kind == FAULT):
         try:
             removed += _HEALERS[entry.kind](entry)
         except (LockstepError, OSError) as error:
-            failed.append(f"{entry.fields.get('name', entry.kind)} ({error})")
+            name = entry.fields.get("name") or entry.fields.get("fault", entry.kind)
+            failed.append(f"{name} ({error})")
     return Healed(directory=directory, removed=tuple(removed), failed=tuple(failed))
 
 
@@ -128,9 +131,10 @@ def _heal_topic(entry: Entry) -> list[str]:
 
 
 def _heal_fault(entry: Entry) -> list[str]:
-    """A killed node needs no mending once the node itself is removed."""
-    entry.healed(detail={"by": "heal"})
-    return []
+    """A killed node needs no mending once the node itself is removed; files do, and the ledger says how they were."""
+    undone = undo(entry)
+    entry.healed(detail={"by": "heal", "undone": undone})
+    return undone
 
 
 _HEALERS: dict[str, Callable[[Entry], list[str]]] = {
@@ -139,5 +143,5 @@ _HEALERS: dict[str, Callable[[Entry], list[str]]] = {
     "network": _heal_network,
     "secrets": _heal_secrets,
     "topic": _heal_topic,
-    "fault": _heal_fault,
+    FAULT: _heal_fault,
 }

@@ -16,6 +16,7 @@ from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
 from harness.scenario import suggestion
 from harness.targets import Target, role
+from harness.undo import Undo
 
 ENTRY_POINTS = "lockstep.faults"
 
@@ -39,6 +40,11 @@ class Fault(Protocol):
     def bit(self) -> Proof: ...
 
     def heal(self) -> Proof: ...
+
+
+def undo_of(fault: Fault) -> tuple[Undo, ...]:
+    """What a fault does to files that outlives every process, and how to undo it; most do nothing of the kind."""
+    return tuple(getattr(fault, "undo", ()))
 
 
 Missing = Callable[[ClusterSpec, str], str | None]

@@ -12,7 +12,7 @@ from harness.cluster.cluster import Cluster
 from harness.cluster.description import describe
 from harness.cluster.operations import Phase
 from harness.errors import FaultError, LockstepError
-from harness.faults.fault import Fault, Proof, get_fault
+from harness.faults.fault import Fault, Proof, get_fault, undo_of
 from harness.history.lines import FaultLine, ObservationLine
 from harness.history.recorder import Recorder
 from harness.ledger import Entry
@@ -33,8 +33,14 @@ class Injector:
         """Break it and prove it; a fault that did not bite is recorded without proof, and the verdict says so."""
         assert isinstance(self._cluster, Cluster), "a plan with faults is refused where nodes are not ours to break"
         fault = get_fault(step.fault).instance(self._cluster, step.target, step.settings)
+        undo = undo_of(fault)
         entry = self._cluster.ledger.intent(
-            KIND, fault=step.fault, step=step.step, target_asked=str(step.target), target_resolved=fault.resolved
+            KIND,
+            fault=step.fault,
+            step=step.step,
+            target_asked=str(step.target),
+            target_resolved=fault.resolved,
+            **({"undo": undo} if undo else {}),
         )
         at_ns = time.monotonic_ns()
         self._active[step.step] = (step, fault, entry)
