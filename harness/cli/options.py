@@ -81,6 +81,7 @@ _CLUSTER_OPTIONS = (
     click.option("--brokers", type=int, help="How many brokers, 1 to 5; 3 by default."),
     click.option("--controllers", type=int, help="How many KRaft controllers; 1 by default with --mode kraft."),
     click.option("--zookeepers", type=int, help="How many ZooKeeper servers, 1 or 3; 1 by default."),
+    click.option("--log-dirs", type=int, help="How many log directories each broker has, 1 to 4; 1 by default."),
     click.option("--rack", "racks", multiple=True, help="A rack; brokers are spread over all that are given."),
     click.option(
         "--set", "settings", multiple=True, metavar="[NODE:]NAME=VALUE",
@@ -143,8 +144,8 @@ def external_options(command: F) -> F:
 
 
 _NAMES = (
-    "kafka", "kafka_dir", "mode", "brokers", "controllers", "zookeepers", "racks", "settings", "node_kafka",
-    "features", "tls", "sasl", "users", "backend",
+    "kafka", "kafka_dir", "mode", "brokers", "controllers", "zookeepers", "log_dirs", "racks", "settings",
+    "node_kafka", "features", "tls", "sasl", "users", "backend",
 )  # fmt: skip
 
 
@@ -156,6 +157,7 @@ def spec_from(
     brokers: int | None,
     controllers: int | None,
     zookeepers: int | None,
+    log_dirs: int | None,
     racks: Sequence[str],
     settings: Sequence[str],
     node_kafka: Sequence[str],
@@ -185,6 +187,7 @@ def spec_from(
         brokers=3 if brokers is None else brokers,
         controllers=controllers,
         zookeepers=1 if zookeepers is None else zookeepers,
+        log_dirs=1 if log_dirs is None else log_dirs,
         racks=tuple(racks),
         overrides=overrides,
         node_overrides=node_overrides,

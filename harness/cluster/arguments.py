@@ -15,6 +15,7 @@ def arguments(spec: ClusterSpec) -> list[str]:
         "--brokers": None if spec.brokers == default.brokers else spec.brokers,
         "--controllers": spec.controllers,
         "--zookeepers": None if spec.zookeepers == default.zookeepers else spec.zookeepers,
+        "--log-dirs": None if spec.log_dirs == default.log_dirs else spec.log_dirs,
         "--sasl": spec.security.sasl,
     }
     repeated = [

@@ -224,8 +224,8 @@ class Cluster(Brokers, Closeable):
     def _configure(self, node: NodeSpec) -> None:
         """Write what a node starts from: properties, what its peers' names mean to it, and formatted storage."""
         directory = self._directory_of(node)
-        data = directory / DATA
-        data.mkdir(parents=True, exist_ok=True)
+        for name in self._log_directories(node):
+            (directory / name).mkdir(parents=True, exist_ok=True)
         place = self._place(node)
         security = self.secrets.node_properties(
             node, self._secrets_inside, zk_mode=self._program(node) is Program.ZK_BROKER
@@ -234,15 +234,15 @@ class Cluster(Brokers, Closeable):
             self.spec,
             node,
             place.addresses,
-            str(place.inside / DATA),
+            ",".join(str(place.inside / name) for name in self._log_directories(node)),
             stage=self._stages[node.name],
             security=security,
         )
         (directory / PROPERTIES).write_text(render(values))
         hosts = {"localhost": "127.0.0.1", **place.names}
         (directory / HOSTS).write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
-        if not any(data.iterdir()):
-            self._format(node, data)
+        if not any((directory / DATA).iterdir()):
+            self._format(node, directory / DATA)
 
     def _format(self, node: NodeSpec, data: Path) -> None:
         """What a node's storage must hold before its first start; a ZooKeeper-mode broker makes its own."""
@@ -254,8 +254,16 @@ class Cluster(Brokers, Closeable):
     def format(self, name: str, cluster_id: str | None = None) -> None:
         """Format a node's storage for KRaft; `cluster_id` is that of the cluster it is to join."""
         node = self.spec.node(name)
-        directory = self._directory_of(node) / DATA
-        self._layout.write(directory, cluster_id=cluster_id or self.cluster_id, node_id=node.id)
+        for directory in self.log_directories(node):
+            self._layout.write(directory, cluster_id=cluster_id or self.cluster_id, node_id=node.id)
+
+    def log_directories(self, node: NodeSpec) -> list[Path]:
+        """Where a node keeps its logs; the first one also has the KRaft metadata."""
+        return [self._directory_of(node) / name for name in self._log_directories(node)]
+
+    def _log_directories(self, node: NodeSpec) -> list[str]:
+        count = self.spec.log_dirs if node.is_broker else 1
+        return [DATA, *(f"{DATA}-{number}" for number in range(2, 1 + count))]
 
     @cached_property
     def _layout(self) -> Format:

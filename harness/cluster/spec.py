@@ -138,6 +138,8 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     zookeepers: int = 1
     racks: tuple[str, ...] = ()
     """Brokers are spread over these in turn."""
+    log_dirs: int = 1
+    """How many log directories each broker has: only one of several can fail while the broker goes on."""
     overrides: dict[str, str] = {}
     node_overrides: dict[str, dict[str, str]] = {}
     """By node name, on top of `overrides`."""
@@ -237,6 +239,8 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     def _require_shape(self) -> None:
         if not 1 <= self.brokers <= 5:
             raise UsageError(f"a cluster has 1 to 5 brokers, not {self.brokers}")
+        if not 1 <= self.log_dirs <= 4:
+            raise UsageError(f"a broker has 1 to 4 log directories, not {self.log_dirs}")
         if self.zookeepers not in (1, 3):
             raise UsageError(f"a ZooKeeper ensemble has 1 or 3 servers, not {self.zookeepers}")
         if self.mode is Mode.COMBINED:
@@ -254,6 +258,11 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
             if self.mode is Mode.ZK and release(version) >= (4,):
                 raise UsageError(
                     f"Kafka {version} has no ZooKeeper mode, which ended with 3.9: use --kafka 3.9.2, or --mode kraft"
+                )
+            if self.mode is not Mode.ZK and self.log_dirs > 1 and release(version) < (3, 7):
+                raise UsageError(
+                    f"Kafka {version} has brokers with several log directories in ZooKeeper mode only: use --mode zk, "
+                    "or --kafka 3.9.2 and newer"
                 )
         if self.mode is Mode.ZK and self.features:
             raise UsageError("feature levels are set when KRaft storage is formatted: a ZooKeeper cluster has none")

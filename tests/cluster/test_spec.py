@@ -21,6 +21,8 @@ from harness.network.topology import links_of
         ({"brokers": 6}, "1 to 5 brokers, not 6"),
         ({"controllers": 2}, "1 or 3 controllers, not 2"),
         ({"zookeepers": 2, "mode": "zk"}, "1 or 3 servers, not 2"),
+        ({"log_dirs": 0}, "1 to 4 log directories, not 0"),
+        ({"log_dirs": 2, "kafka": "3.6.2"}, "several log directories in ZooKeeper mode only"),
         ({"mode": "zk", "kafka": "4.3.1"}, "no ZooKeeper mode, which ended with 3.9"),
         ({"mode": "zk", "node_kafka": {"broker-1": "4.0.2"}}, "Kafka 4.0.2 has no ZooKeeper mode"),
         ({"mode": "zk", "features": {"transaction.version": 2}}, "a ZooKeeper cluster has none"),
@@ -92,6 +94,7 @@ def test_there_is_a_link_for_everyone_who_connects(
         ClusterSpec(),
         ClusterSpec.of(mode="zk", zookeepers=3, controllers=1, kafka="3.6.2"),
         ClusterSpec.of(mode="kraft-combined", brokers=5, racks=("a", "b")),
+        ClusterSpec.of(mode="zk", log_dirs=2),
         ClusterSpec(
             overrides={"num.io.threads": "8"},
             node_overrides={"broker-1": {"log.retention.ms": "1=2"}},
