@@ -76,13 +76,6 @@ def test_feature_levels_are_the_newest_by_default(lockstep_cluster: Cluster) -> 
     assert (finalized[ELR], finalized[TRANSACTIONS]) == (1, 2)
 
 
-@pytest.mark.lockstep(mode="zk")
-def test_an_idle_node_is_small(lockstep_cluster: Cluster, lockstep_clusters: Clusters) -> None:
-    for cluster in (lockstep_cluster, lockstep_clusters.get()):
-        sizes = {node.name: node.memory_mb() for node in cluster.nodes.values()}
-        assert all(size is not None and size < IDLE_MB for size in sizes.values()), sizes
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     "spec",
@@ -100,6 +93,8 @@ def test_an_idle_node_is_small(lockstep_cluster: Cluster, lockstep_clusters: Clu
 )
 def test_it_serves_and_survives_the_loss_of_a_broker(spec: dict[str, object], lockstep_clusters: Clusters) -> None:
     cluster = lockstep_clusters.get(**spec)
+    sizes = {node.name: node.memory_mb() for node in cluster.nodes.values()}
+    assert all(size is not None and size < IDLE_MB for size in sizes.values()), sizes
     cluster.create_topic("t", partitions=3, replication=3, config={"min.insync.replicas": "2"})
     victim = cluster.broker(cluster.leader("t", 0).leader)
     before = cluster.leader("t", 0)

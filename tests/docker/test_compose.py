@@ -141,6 +141,7 @@ def check(project: Project, lockstep: Lockstep, directory: Path, nodes: int) -> 
         cluster.wait_in_sync("kept", 3)
 
 
+@pytest.mark.long
 def test_kraft(lockstep: Lockstep, tmp_path: Path) -> None:
     with up("kraft.yaml", DEFAULT_KAFKA) as project:
         check(project, lockstep, tmp_path / "ledger", nodes=3)
