@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.errors import UsageError
+from harness.network.frames import Rule
 
 # What the proxy server accepts.
 DELAY_MS_MAX = 86_400_000
@@ -84,4 +85,20 @@ class HalfOpen(_Condition, frozen=True):
     """The destination may close or die and the source is not told: its connection stays, silent."""
 
 
-Condition = Open | Cut | BlackHole | OneWay | Delay | Throttle | Reset | HalfOpen
+class Frames(_Condition, frozen=True):
+    """Single requests or responses meet with something; of several rules for a frame the first acts.
+
+    Frames that began before, streams with TLS and whatever else is not Kafka's plain protocol pass untouched.
+    """
+
+    rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            raise UsageError("give at least one rule for frames, such as a Hold")
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.rules))
+
+
+Condition = Open | Cut | BlackHole | OneWay | Delay | Throttle | Reset | HalfOpen | Frames

@@ -14,10 +14,13 @@ from typing import Any
 
 import msgspec
 
+from harness.cluster.spec import Listener
 from harness.errors import ClusterError, UsageError
-from harness.network.conditions import Condition, Cut, Open
+from harness.network.conditions import Condition, Cut, Frames, Open
 from harness.network.topology import Address, Link
 from harness.network.toxiproxy import Proxy, ProxyServer, ProxyState
+
+NOT_KAFKA = frozenset({Listener.ZOOKEEPER, Listener.ZK_QUORUM, Listener.ZK_ELECTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,8 @@ class Links:
 
     def impose(self, link: Link, condition: Condition) -> None:
         """Put a link into a condition until it is mended or another one is imposed."""
+        if isinstance(condition, Frames) and link.listener in NOT_KAFKA:
+            raise UsageError(f"{link} carries ZooKeeper's protocol, which has no frames of Kafka's")
         self._route(link).server.impose(link.name, condition)
 
     def cut(self, link: Link) -> None:
@@ -101,6 +106,11 @@ class Links:
             link: Traffic(to_destination=state.to_destination, to_source=state.to_source)
             for link, state in self._states().items()
         }
+
+    def matched(self, link: Link) -> tuple[int, ...]:
+        """How often each rule of a link's `Frames` has acted since it was imposed."""
+        route = self._route(link)
+        return _state(route, route.server.states()).matched
 
     def _states(self) -> dict[Link, ProxyState]:
         """Of all links, with one request to each server."""

@@ -15,7 +15,7 @@ from harness.errors import EnvironmentError_
 from harness.progress import Progress
 
 MODULE = Path(__file__).parent / "proxy"
-OLDEST_GO = (1, 23)  # what Toxiproxy asks for; Debian 12's own Go is too old
+OLDEST_GO = (1, 24)  # what the library of Kafka's messages asks for; Debian 12's own Go is too old
 BUILD_TIMEOUT_S = 600
 BUILD_OPTIONS = ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags=-s -w")
 BUILD_SETTINGS = {

@@ -69,11 +69,14 @@ class ProxyState(msgspec.Struct, frozen=True, kw_only=True):
     condition: Condition
     to_destination: int
     to_source: int
+    matched: tuple[int, ...]
+    """How often each rule for frames has acted since it was imposed."""
 
 
 class _Flow(msgspec.Struct, frozen=True):
     condition: Condition
     passed: int
+    matched: tuple[int, ...] = ()
 
 
 class _Toxic(msgspec.Struct, frozen=True):
@@ -92,6 +95,8 @@ class _Answer(msgspec.Struct, frozen=True):
             condition=flows[TO_SOURCE].condition if self.enabled else Cut(),
             to_destination=flows[TO_DESTINATION].passed,
             to_source=flows[TO_SOURCE].passed,
+            # A rule acts in one of the two directions.
+            matched=tuple(map(sum, zip(flows[TO_DESTINATION].matched, flows[TO_SOURCE].matched, strict=False))),
         )
 
 

@@ -52,11 +52,13 @@ type condition struct {
 	JitterMs int64  `json:"jitter_ms,omitempty"`
 	Seed     uint64 `json:"seed,omitempty"`
 	KbPerS   int64  `json:"kb_per_s,omitempty"`
+	Rules    []rule `json:"rules,omitempty"`
 }
 
 // regime is a condition at work; all connections of the link share it.
 type regime struct {
 	condition
+	rules []*activeRule
 	mutex sync.Mutex
 	draws *rand.PCG // delay: one sequence for the link and direction
 	free  time.Time // throttle: when what was passed on before is through
@@ -68,10 +70,14 @@ type attributes struct {
 	Towards   string     `json:"towards"`
 	Passed    int64      `json:"passed"`
 	Condition *condition `json:"condition"`
+	Matched   []int64    `json:"matched,omitempty"` // how often each rule has acted in this direction
 }
 
 // connection is the state of one connection in this direction; it outlives changes of the condition.
 type connection struct {
+	framing
+	towards string
+	talk    *conversation
 	waiting []chunk
 	ended   bool // the sender has closed: so do we, once nothing waits any more
 }
@@ -83,6 +89,7 @@ type chunk struct {
 
 func addFlows(proxy *toxiproxy.Proxy) error {
 	known.Store(proxy.Name, proxy)
+	added := false
 	for towards, direction := range map[string]string{destination: "upstream", source: "downstream"} {
 		if proxy.Toxics.GetToxic(towards) != nil {
 			continue
@@ -99,12 +106,21 @@ func addFlows(proxy *toxiproxy.Proxy) error {
 		if _, err := proxy.Toxics.AddToxicJson(bytes.NewReader(toxic)); err != nil {
 			return err
 		}
+		added = true
+	}
+	if added {
+		reset(proxy.Name) // whoever was so early has no flows that know each other
 	}
 	return nil
 }
 
 func (f *Flow) MarshalJSON() ([]byte, error) {
-	return json.Marshal(attributes{f.link, f.towards, f.passed.Load(), &f.regime.Load().condition})
+	regime := f.regime.Load()
+	matched := make([]int64, len(regime.rules))
+	for i, rule := range regime.rules {
+		matched[i] = rule.matched.Load()
+	}
+	return json.Marshal(attributes{f.link, f.towards, f.passed.Load(), &regime.condition, matched})
 }
 
 func (f *Flow) UnmarshalJSON(data []byte) error {
@@ -140,6 +156,15 @@ func (c *condition) check() error {
 		if 1 <= c.KbPerS && c.KbPerS <= throttleMax {
 			return nil
 		}
+	case "frames":
+		for i := range c.Rules {
+			if err := c.Rules[i].check(); err != nil {
+				return err
+			}
+		}
+		if len(c.Rules) > 0 {
+			return nil
+		}
 	}
 	return fmt.Errorf("no such condition: %+v", *c)
 }
@@ -147,11 +172,11 @@ func (c *condition) check() error {
 func (f *Flow) newRegime(asked condition) *regime {
 	direction := fnv.New64a()
 	direction.Write([]byte(f.link + " " + f.towards))
-	return &regime{condition: asked, draws: rand.NewPCG(asked.Seed, direction.Sum64())}
+	return &regime{condition: asked, rules: activate(asked.Rules), draws: rand.NewPCG(asked.Seed, direction.Sum64())}
 }
 
 func (f *Flow) NewState() interface{} {
-	return new(connection)
+	return &connection{towards: f.towards, talk: meet(f.link, f.towards)}
 }
 
 // Pipe carries one connection until it ends or its condition changes. By Toxiproxy's rules it may return only when it
@@ -183,14 +208,24 @@ func (r *regime) hidesEnd(towards string) bool {
 
 func (f *Flow) carry(stub *toxics.ToxicStub, conn *connection, regime *regime) {
 	conn.hurry()
+	conn.release(regime)
 	for {
 		if conn.finished() && !regime.hidesEnd(f.towards) {
 			stub.Close()
+			drain(stub)
 			return
 		}
 		var input <-chan *stream.StreamChunk
+		var answered <-chan struct{}
 		if regime.takes(conn) {
 			input = stub.Input
+			if f.towards == source {
+				answered = conn.talk.answered
+			}
+		}
+		var broken <-chan struct{}
+		if !conn.ended {
+			broken = conn.talk.broken
 		}
 		var first *stream.StreamChunk
 		var output chan<- *stream.StreamChunk
@@ -208,10 +243,15 @@ func (f *Flow) carry(stub *toxics.ToxicStub, conn *connection, regime *regime) {
 			return
 		case received := <-input:
 			if received == nil {
+				conn.unkeep(regime)
 				conn.ended = true
 			} else {
-				regime.enqueue(conn, received)
+				conn.receive(regime, received)
 			}
+		case <-answered:
+			conn.inject(regime)
+		case <-broken:
+			conn.breakOff()
 		case output <- first:
 			f.passed.Add(int64(len(first.Data)))
 			conn.waiting = append(conn.waiting[:0], conn.waiting[1:]...)
@@ -228,7 +268,7 @@ func (c *connection) hurry() {
 }
 
 func (c *connection) finished() bool {
-	return c.ended && len(c.waiting) == 0
+	return c.ended && !c.held && len(c.waiting) == 0
 }
 
 func (c chunk) wait() time.Duration {
@@ -240,10 +280,16 @@ func (c chunk) wait() time.Duration {
 
 // takes tells whether more may be read from the sender.
 func (r *regime) takes(conn *connection) bool {
-	if r.Kind == "delay" {
-		return !conn.ended && len(conn.waiting) < delayedMax
+	switch {
+	case conn.ended || conn.held:
+		return false
+	case len(conn.waiting) == 0:
+		return true
+	case r.Kind == "delay", r.Kind == "frames" && conn.waiting[0].wait() > 0:
+		return len(conn.waiting) < delayedMax
+	default:
+		return false
 	}
-	return !conn.ended && len(conn.waiting) == 0
 }
 
 // enqueue lets a chunk that was just received wait until it may be passed on.
@@ -282,6 +328,12 @@ func (r *regime) throttle(conn *connection, received *stream.StreamChunk) {
 		piece := &stream.StreamChunk{Data: data[:size], Timestamp: received.Timestamp}
 		conn.waiting = append(conn.waiting, chunk{piece, r.free})
 		data = data[size:]
+	}
+}
+
+// drain lets go whoever still reads from the sender, after we have closed.
+func drain(stub *toxics.ToxicStub) {
+	for range stub.Input {
 	}
 }
 

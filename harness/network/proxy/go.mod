@@ -1,11 +1,12 @@
 module lockstep/proxy
 
-go 1.23.0
+go 1.24.0
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/prometheus/client_golang v1.21.1
 	github.com/rs/zerolog v1.33.0
+	github.com/twmb/franz-go/pkg/kmsg v1.14.0
 )
 
 require (
