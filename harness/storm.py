@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.cluster.spec import ClusterSpec, NodeRole
 from harness.faults.fault import FaultKind, find_faults
 from harness.plan import PlanBuilder, TopicPlan
 from harness.targets import (
@@ -49,23 +50,23 @@ def storm(plan: PlanBuilder, topic: TopicPlan, seconds: float) -> None:
 
 def _fits(kind: FaultKind, plan: PlanBuilder, topic: TopicPlan) -> bool:
     """Whether it can be had here, and leaves enough brokers to keep every promise, unless more was asked for."""
-    if kind.reason(plan.spec, plan.backend) is not None or not any(_targets(kind, plan, topic)):
+    if kind.reason(plan.spec, plan.backend) is not None or not any(True for _ in targets_of(kind, plan.spec, topic)):
         return False
     spare = topic.replication - topic.min_isr
     return plan.beyond or (kind.beyond is None and kind.takes <= spare)
 
 
 def _target(plan: PlanBuilder, kind: FaultKind, topic: TopicPlan) -> Target:
-    return plan.pick(list(_targets(kind, plan, topic)))
+    return plan.pick(list(targets_of(kind, plan.spec, topic)))
 
 
-def _targets(kind: FaultKind, plan: PlanBuilder, topic: TopicPlan) -> Iterator[Target]:
-    """Everyone in this plan and cluster whom the fault can hit."""
+def targets_of(kind: FaultKind, spec: ClusterSpec, topic: TopicPlan) -> Iterator[Target]:
+    """Everyone in such a cluster, and around that topic, whom the fault can hit."""
     everyone: list[Target] = [WholeCluster(), ActiveController(), OneTopic(topic=topic.name)]
     everyone += [LeaderOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
     everyone += [FollowerOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
-    everyone += [OneBroker(id=id_) for id_ in plan.spec.broker_ids]
-    everyone += [OneZooKeeper(id=node.id) for node in plan.spec.nodes if node.role == "zookeeper"]
+    everyone += [OneBroker(id=id_) for id_ in spec.broker_ids]
+    everyone += [OneZooKeeper(id=node.id) for node in spec.nodes if node.role is NodeRole.ZOOKEEPER]
     return (target for target in everyone if isinstance(target, kind.targets))
 
 
