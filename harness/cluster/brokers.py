@@ -73,14 +73,14 @@ class Brokers(ABC):
         self.wait_in_sync(name, partitions)
 
     def wait_in_sync(self, topic: str, partitions: int, timeout_s: float = 60.0) -> None:
-        """Wait until every broker answers that every partition has a leader and its full ISR."""
+        """Wait until every broker answers that these partitions, and any later ones, have a leader and a full ISR."""
         last: dict[int, ClusterView] = {}
 
         def in_sync() -> bool:
             last.clear()
             last.update(self.ask_all((topic,)))
             return len(last) == len(self.broker_ids) and all(
-                len(view.partitions) == partitions and all(p.in_sync for p in view.partitions) for view in last.values()
+                len(view.partitions) >= partitions and all(p.in_sync for p in view.partitions) for view in last.values()
             )
 
         try:
