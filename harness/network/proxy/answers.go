@@ -21,7 +21,7 @@ var answers = map[kmsg.Key]func(request kmsg.Request, code int16) kmsg.Response{
 	kmsg.AddPartitionsToTxn:     answerAddPartitionsToTxn,
 	kmsg.AddOffsetsToTxn:        answerAtTop,
 	kmsg.EndTxn:                 answerAtTop,
-	kmsg.InitProducerID:         answerAtTop,
+	kmsg.InitProducerID:         answerInitProducerID,
 	kmsg.JoinGroup:              answerAtTop,
 	kmsg.SyncGroup:              answerAtTop,
 	kmsg.LeaveGroup:             answerAtTop,
@@ -49,6 +49,12 @@ func answer(parsed kmsg.Request, correlation int32, code int16) []byte {
 func answerAtTop(request kmsg.Request, code int16) kmsg.Response {
 	response := request.ResponseKind()
 	reflect.ValueOf(response).Elem().FieldByName("ErrorCode").SetInt(int64(code))
+	return response
+}
+
+func answerInitProducerID(request kmsg.Request, code int16) kmsg.Response {
+	response := answerAtTop(request, code).(*kmsg.InitProducerIDResponse)
+	response.ProducerID, response.ProducerEpoch = none, none
 	return response
 }
 

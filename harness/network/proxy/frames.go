@@ -40,7 +40,7 @@ func (c *connection) receive(regime *regime, received *stream.StreamChunk) {
 	case c.talk.isForeign():
 		c.unkeep(regime)
 		regime.enqueue(c, received)
-	case len(regime.rules) > 0 || (c.towards == source && c.talk.owes()):
+	case len(regime.rules) > 0 || len(c.kept) > 0 || (c.towards == source && c.talk.owes()):
 		c.sift(regime, received.Data)
 	default:
 		c.follow(received.Data)
