@@ -12,7 +12,7 @@ from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
 from harness.faults.fault import get_fault
 from harness.plan import Heal, Inject, Operate, Plan
-from harness.targets import FollowerOf, LeaderOf, OneBroker, OneTopic, OneZooKeeper, Target
+from harness.targets import ClientSide, FollowerOf, LeaderOf, OneBroker, OneTopic, OneZooKeeper, Target
 
 
 def require_fit(plan: Plan, spec: ClusterSpec | ExternalSpec, backend: Backend) -> None:
@@ -63,6 +63,8 @@ def _lacking(target: Target, spec: ClusterSpec, partitions: Mapping[str, int]) -
             return None if target.topic in partitions else f"topic {target.topic}"
         case OneBroker():
             return None if target.id in spec.broker_ids else f"broker {target.id}"
+        case ClientSide():
+            return None if target.broker in (None, *spec.broker_ids) else f"broker {target.broker}"
         case OneZooKeeper():
             there = f"zookeeper-{target.id}" in {node.name for node in spec.nodes}
             return None if there else f"ZooKeeper server {target.id}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -66,7 +68,17 @@ class OneTopic(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag=
         return f"topic {self.topic}"
 
 
-Target = LeaderOf | FollowerOf | OneBroker | ActiveController | OneZooKeeper | WholeCluster | OneTopic
+class ClientSide(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="clients"):
+    """Everyone who connects through the links of one side, to one broker or to all of them."""
+
+    side: Literal["clients", "clients-b"] = "clients"
+    broker: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.side} of " + ("all brokers" if self.broker is None else f"broker {self.broker}")
+
+
+Target = LeaderOf | FollowerOf | OneBroker | ActiveController | OneZooKeeper | WholeCluster | OneTopic | ClientSide
 
 
 def role(kind: type) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
-from harness.clients.wire.features import ask_features
+from harness.clients.wire.connection import Connection
+from harness.clients.wire.features import ask_features, features
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import Node
 from harness.cluster.spec import NodeRole
@@ -19,13 +20,13 @@ BACK_S = 90.0
 ASK_S = 2.0
 
 
-def missed(cluster: Cluster, node: Node) -> Proof:
+def missed(cluster: Cluster, node: Node, timeout_s: float = MISSED_S) -> Proof:
     """Wait until the rest of the cluster does without a node."""
     began_ns = time.monotonic_ns()
     if node.spec.is_broker:
         others = wait_until(
             lambda: _without(cluster, node.spec.id),
-            timeout_s=MISSED_S,
+            timeout_s=timeout_s,
             what=f"the others to miss {node.name}",
             interval_s=0.1,
         )
@@ -33,13 +34,13 @@ def missed(cluster: Cluster, node: Node) -> Proof:
     elif node.spec.is_voter:
         wait_until(
             lambda: controller_id(cluster) != node.spec.id,
-            timeout_s=MISSED_S,
+            timeout_s=timeout_s,
             what=f"{node.name} not to be the active controller",
             interval_s=0.1,
         )
         proof = {"active_controller": controller_id(cluster)}
     else:
-        wait_until(lambda: not _zookeeper_answers(node.direct), timeout_s=MISSED_S, what=f"{node.name} not to answer")
+        wait_until(lambda: not _zookeeper_answers(node.direct), timeout_s=timeout_s, what=f"{node.name} not to answer")
         proof = {"answers": False}
     return proof | {"missed_after_ms": (time.monotonic_ns() - began_ns) // 1_000_000}
 
@@ -70,6 +71,18 @@ def returned(cluster: Cluster, node: Node) -> Proof:
             lambda: controller_id(cluster), timeout_s=BACK_S, what="an active controller"
         )
     return proof | {"back_after_ms": (time.monotonic_ns() - began_ns) // 1_000_000}
+
+
+def answers(cluster: Cluster, node: Node, timeout_s: float = ASK_S) -> bool:
+    """Whether a node itself answers, asked past all links."""
+    if node.spec.role is NodeRole.ZOOKEEPER:
+        return _zookeeper_answers(node.direct)
+    try:
+        with Connection(node.direct, cluster.access_to(node), timeout_s) as connection:
+            features(connection)
+    except OSError:
+        return False
+    return True
 
 
 def _without(cluster: Cluster, broker: int) -> list[int]:

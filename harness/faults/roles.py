@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from harness.clients.wire.quorum import active_controller
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import Node
@@ -55,6 +57,25 @@ def controller_id(cluster: Cluster) -> int | None:
             if known is not None:
                 return known
     return None
+
+
+def controller_by(cluster: Cluster, brokers: Collection[int]) -> int | None:
+    """The id of the active controller, once those of some brokers that answer agree on one."""
+    told = set()
+    for id_ in brokers:
+        if cluster.expected(id_):
+            try:
+                told.add(_told_by(cluster, id_))
+            except OSError:
+                continue
+    return told.pop() if len(told) == 1 else None
+
+
+def _told_by(cluster: Cluster, broker: int) -> int | None:
+    if cluster.spec.mode is not Mode.ZK:
+        return active_controller(cluster.direct(broker), cluster.access())
+    known = cluster.ask(broker).controller
+    return known if known >= 0 else None
 
 
 def _can_control(cluster: Cluster, node: Node) -> bool:

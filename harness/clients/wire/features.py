@@ -34,7 +34,12 @@ class Features:
 def ask_features(address: Address, access: Access = OPEN) -> Features:
     """What one node says of itself; raises `OSError` when it does not answer."""
     with Connection(address, access) as connection:
-        response = connection.ask(ApiVersionsRequest(client_software_name="lockstep", client_software_version="1"))
+        return features(connection)
+
+
+def features(connection: Connection) -> Features:
+    """The same on a connection that is already open."""
+    response = connection.ask(ApiVersionsRequest(client_software_name="lockstep", client_software_version="1"))
     assert isinstance(response, ApiVersionsResponse)
     return Features(
         supported={feature.name: int(feature.max_version) for feature in response.supported_features},

@@ -1,0 +1,193 @@
+"""Links in a bad condition: which ones a role means, whether anybody uses them, what they carry, and their way back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from weakref import WeakKeyDictionary
+
+from harness.cluster.cluster import Cluster
+from harness.cluster.node import Node, NodeState
+from harness.cluster.spec import CLIENT_LISTENERS, Listener, Mode
+from harness.errors import FaultError
+from harness.faults.fault import Proof
+from harness.faults.presence import returned
+from harness.faults.roles import node_of
+from harness.network.conditions import Condition, Open
+from harness.network.links import Links, Traffic
+from harness.network.topology import Link
+from harness.targets import ActiveController, ClientSide, Target
+from harness.wait import WaitTimeout, wait_until
+
+USED_S = 1.5
+"""How long a link is watched for use: whoever keeps a session or fetches says something more often than that."""
+STILL_S = 1.5
+SILENT_S = 15.0
+
+
+class Imposition:
+    """Conditions on some links for as long as one fault lasts.
+
+    Where faults share a link, it suffers from the one that came last, and is mended when the last one has ended.
+    """
+
+    def __init__(self, links: Links, conditions: Mapping[Link, Condition]) -> None:
+        self._links = links
+        self._conditions = dict(conditions)
+        self._since: dict[Link, Traffic] = {}
+        self.used: list[Link] = []
+        """Those that carried something just before the conditions began."""
+
+    def begin(self) -> Proof:
+        self.used = in_use(self._links, self._conditions)
+        for link, condition in self._conditions.items():
+            _held(self._links, link).append(self)
+            self._links.impose(link, condition)
+        self._since = self._links.traffic()
+        kinds = dict.fromkeys(map(str, self._conditions.values()))
+        return {
+            "condition": ", ".join(kinds),
+            "links": [str(link) for link in self._conditions],
+            "in_use": [str(link) for link in self.used],
+        }
+
+    def require_use(self) -> None:
+        """Refuse to prove anything by links that carried nothing before either."""
+        if not self.used:
+            names = ", ".join(map(str, self._conditions)) or "any link"
+            raise FaultError(f"nobody used {names}, so nothing shows what became of it")
+
+    def silent(self) -> Proof:
+        """Wait until the links that were in use carry nothing back, for as long as it took to see that they did."""
+        self.require_use()
+        seen = self._back()
+        since = time.monotonic()
+
+        def still() -> bool:
+            nonlocal seen, since
+            now = self._back()
+            if now != seen:
+                seen, since = now, time.monotonic()
+            return time.monotonic() - since >= STILL_S
+
+        wait_until(still, timeout_s=SILENT_S, what=f"{_names(self.used)} to carry nothing", interval_s=0.1)
+        return {"silent": [str(link) for link in self.used], "silent_for_ms": int(STILL_S * 1000)}
+
+    def sent(self) -> list[Link]:
+        """The links that have carried something to their destination since the conditions began."""
+        now = self._links.traffic()
+        return [link for link in self._conditions if now[link].to_destination > self._since[link].to_destination]
+
+    def end(self) -> Proof:
+        """Undo it, once or more often; what other faults still ask for stays or is back."""
+        left: dict[Link, Condition] = {}
+        for link in self._conditions:
+            holders = _held(self._links, link)
+            if self in holders:
+                holders.remove(self)
+            left[link] = holders[-1]._conditions[link] if holders else Open()
+            self._links.impose(link, left[link])
+        now = self._links.conditions()
+        if wrong := [link for link, condition in left.items() if now[link] != condition]:
+            raise FaultError(f"{_names(wrong)} could not be mended")
+        kept = [str(link) for link, condition in left.items() if condition != Open()]
+        return {"mended": len(left) - len(kept)} | ({"left_to_other_faults": kept} if kept else {})
+
+    def _back(self) -> dict[Link, int]:
+        now = self._links.traffic()
+        return {link: now[link].to_source for link in self.used}
+
+
+_impositions: WeakKeyDictionary[Links, dict[Link, list[Imposition]]] = WeakKeyDictionary()
+
+
+def _held(links: Links, link: Link) -> list[Imposition]:
+    """Whose conditions are on a link, in the order in which they came."""
+    return _impositions.setdefault(links, {}).setdefault(link, [])
+
+
+def in_use(links: Links, watched: Collection[Link]) -> list[Link]:
+    """The links on which something comes back within a moment."""
+    before = links.traffic()
+    used: list[Link] = []
+
+    def all_used() -> bool:
+        now = links.traffic()
+        used[:] = [link for link in watched if now[link].to_source > before[link].to_source]
+        return len(used) == len(watched)
+
+    with suppress(WaitTimeout):  # some rest: that is what was to be found out
+        wait_until(all_used, timeout_s=USED_S, what="every link to be used", interval_s=0.1)
+    return used
+
+
+def links_at(cluster: Cluster, target: Target) -> list[Link]:
+    """The links that a role lives by: a broker's replication, a controller's metadata or session, a side's clients."""
+    if isinstance(target, ClientSide):
+        brokers = cluster.broker_ids if target.broker is None else (target.broker,)
+        names = {cluster.broker(id_).name for id_ in brokers}
+        return _those(cluster, lambda link: link.source == target.side and link.destination in names)
+    name = node_of(cluster, target).name
+    if not isinstance(target, ActiveController):
+        return _those(cluster, lambda link: link.listener is Listener.REPL and name in (link.source, link.destination))
+    if cluster.spec.mode is Mode.ZK:
+        return _those(cluster, lambda link: link.listener is Listener.ZOOKEEPER and link.source == name)
+    return _those(cluster, lambda link: link.listener is Listener.CONTROLLER and link.destination == name)
+
+
+def between(cluster: Cluster, some: Collection[str], others: Collection[str]) -> list[Link]:
+    """Every link from one of some nodes to one of the others, and back; those of clients are none of them."""
+    return _those(
+        cluster,
+        lambda link: (
+            (link.source in some and link.destination in others) or (link.source in others and link.destination in some)
+        ),
+    )
+
+
+def outward(cluster: Cluster, node: Node, listeners: Collection[Listener]) -> list[Link]:
+    """The links that a node opens to such listeners of others."""
+    return _those(cluster, lambda link: link.source == node.name and link.listener in listeners)
+
+
+def brokers_at(cluster: Cluster, links: Collection[Link]) -> list[Node]:
+    """The brokers at either end of some links."""
+    ends = {end for link in links for end in (link.source, link.destination)}
+    return [node for node in cluster.nodes.values() if node.name in ends and node.spec.is_broker]
+
+
+def require_running(nodes: Iterable[Node]) -> None:
+    """Refuse to cut off whoever is down: nobody could tell the difference."""
+    for node in nodes:
+        if node.state() is not NodeState.RUNNING:
+            raise FaultError(f"{node.name} is {node.state()} already")
+
+
+def recovered(cluster: Cluster, nodes: Iterable[Node]) -> Proof:
+    """Wait until nodes are in service again; whom another fault still hits is named, and not waited for."""
+    began_ns = time.monotonic_ns()
+    back, hit = [], []
+    for node in nodes:
+        if node.state() is NodeState.RUNNING and not _disturbed(cluster, node):
+            returned(cluster, node)
+            back.append(node.name)
+        else:
+            hit.append(node.name)
+    proof: Proof = {"back": back, "back_after_ms": (time.monotonic_ns() - began_ns) // 1_000_000}
+    return proof | ({"still_hit": hit} if hit else {})
+
+
+def _disturbed(cluster: Cluster, node: Node) -> bool:
+    return any(
+        condition != Open() and node.name in (link.source, link.destination) and link.listener not in CLIENT_LISTENERS
+        for link, condition in cluster.links.conditions().items()
+    )
+
+
+def _those(cluster: Cluster, wanted: Callable[[Link], bool]) -> list[Link]:
+    return [link for link in cluster.links if wanted(link)]
+
+
+def _names(links: Iterable[Link]) -> str:
+    return ", ".join(map(str, links))
