@@ -1,0 +1,110 @@
+"""A broker that does not answer for a moment, as in a long garbage collection, and is back before it is missed."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from harness.clients.wire.metadata import PartitionView
+from harness.cluster.cluster import Cluster
+from harness.cluster.config import KRAFT, ZK_BROKER
+from harness.cluster.node import Node, NodeState
+from harness.cluster.spec import ClusterSpec, Mode
+from harness.errors import FaultError
+from harness.faults.fault import Proof, fault
+from harness.faults.presence import answers, returned
+from harness.faults.roles import node_of
+from harness.targets import FollowerOf, LeaderOf, OneBroker, Target
+
+MS_MIN, MS_MAX = 100, 60_000
+ANSWERS_S = 10.0
+
+
+class HiccupSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How long it lasts."""
+
+    ms: int = 700
+
+    def __post_init__(self) -> None:
+        if not MS_MIN <= self.ms <= MS_MAX:
+            raise ValueError(f"a hiccup lasts from {MS_MIN} to {MS_MAX} ms, not {self.ms}")
+
+
+@fault(
+    name="hiccup",
+    summary="SIGSTOP a broker for clearly less than its session, then SIGCONT",
+    targets=(LeaderOf, FollowerOf, OneBroker),
+    settings=HiccupSettings,
+)
+class Hiccup:
+    """Proven by its silence while it lasted, and by a session that outlived it: nobody missed it, no epoch moved."""
+
+    def __init__(self, cluster: Cluster, target: Target, settings: HiccupSettings) -> None:
+        self._cluster = cluster
+        self._node: Node = node_of(cluster, target)
+        self._ms = settings.ms
+        self._session_ms = session_ms(cluster.spec)
+        self._led: dict[tuple[str, int], int] = {}
+        self._answered = True
+
+    @property
+    def resolved(self) -> str:
+        return self._node.name
+
+    def inject(self) -> Proof:
+        if self._node.state() is not NodeState.RUNNING:
+            raise FaultError(f"{self._node.name} is {self._node.state()} already")
+        if 2 * self._ms > self._session_ms:
+            raise FaultError(
+                f"a hiccup of {self._ms} ms may cost {self._node.name} its session of {self._session_ms} ms: "
+                f"give it up to {self._session_ms // 2} ms, or use pause"
+            )
+        self._led = self._epochs()
+        began = time.monotonic()
+        self._node.pause()
+        try:
+            self._answered = answers(self._cluster, self._node, self._ms / 1000)
+            time.sleep(max(0.0, began + self._ms / 1000 - time.monotonic()))
+        finally:
+            self._node.resume()
+        return {"node": self._node.identity, "paused_ms": int((time.monotonic() - began) * 1000)}
+
+    def bit(self) -> Proof:
+        if self._answered:
+            raise FaultError(f"{self._node.name} answered while it was paused")
+        self._stays(until=time.monotonic() + 1.25 * self._session_ms / 1000)
+        if (led := self._epochs()) != self._led:
+            raise FaultError(f"{self._node.name} led {self._led} (by epoch) before its hiccup, and then {led}")
+        return {"answered_meanwhile": False, "session_kept": True, "led_before_and_after": len(self._led)}
+
+    def heal(self) -> Proof:
+        if self._node.state() is NodeState.PAUSED:
+            self._node.resume()
+        return returned(self._cluster, self._node)
+
+    def _stays(self, until: float) -> None:
+        """Watch the others until its session would have ended had the hiccup cost it."""
+        while time.monotonic() < until:
+            views = {id_: view for id_, view in self._cluster.ask_all().items() if id_ != self._node.spec.id}
+            if fenced_by := sorted(id_ for id_, view in views.items() if self._node.spec.id not in view.brokers):
+                raise FaultError(f"{self._node.name} lost its session by a hiccup: brokers {fenced_by} miss it")
+            time.sleep(0.1)
+
+    def _epochs(self) -> dict[tuple[str, int], int]:
+        """The leader epochs of what it leads, as the newest view of any broker has them."""
+        newest: dict[tuple[str, int], PartitionView] = {}
+        for view in self._cluster.ask_all(None).values():
+            for seen in view.partitions:
+                known = newest.setdefault((seen.topic, seen.partition), seen)
+                if seen.leader_epoch > known.leader_epoch:
+                    newest[seen.topic, seen.partition] = seen
+        return {key: seen.leader_epoch for key, seen in newest.items() if seen.leader == self._node.spec.id}
+
+
+def session_ms(spec: ClusterSpec) -> int:
+    """How long a broker may say nothing before the others do without it."""
+    name, defaults = (
+        ("zookeeper.session.timeout.ms", ZK_BROKER) if spec.mode is Mode.ZK else ("broker.session.timeout.ms", KRAFT)
+    )
+    return int(spec.overrides.get(name, defaults[name]))
