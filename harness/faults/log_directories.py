@@ -1,0 +1,41 @@
+"""Where a broker keeps a log, whether its log directories are online, and bringing it back after one was not."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from harness.clients.wire.log_dirs import ask_log_dirs
+from harness.cluster.cluster import Cluster
+from harness.cluster.node import Node, NodeState
+from harness.errors import FaultError
+from harness.faults.fault import Proof
+from harness.faults.presence import returned
+from harness.faults.segments import PartitionLog
+from harness.wait import WaitTimeout
+
+
+def log_of(cluster: Cluster, node: Node, partition: str) -> PartitionLog:
+    """A partition's log, in whichever directory the broker keeps it."""
+    for directory in cluster.log_directories(node.spec):
+        if (directory / partition).is_dir():
+            return PartitionLog(directory / partition)
+    raise FaultError(f"{node.name} has no log of {partition}")
+
+
+def offline(cluster: Cluster, node: Node) -> list[str]:
+    """The names of those that the broker itself says are not; raises `OSError` when it does not answer."""
+    told = ask_log_dirs(node.direct, cluster.access())
+    return sorted(PurePath(path).name for path, online in told.items() if not online)
+
+
+def start_over(cluster: Cluster, node: Node) -> Proof:
+    """Stop a broker, if it runs, and start it: only so does a log directory come online again. Proves that all are."""
+    if node.state() is NodeState.PAUSED:
+        node.resume()
+    if node.state() is NodeState.RUNNING:
+        try:
+            node.stop()
+        except WaitTimeout:
+            node.kill()
+    node.start()
+    return returned(cluster, node) | {"offline": offline(cluster, node)}
