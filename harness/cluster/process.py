@@ -42,6 +42,8 @@ class ProcessNode:
         self.directory = directory
         self.direct = direct
         self.incarnation = 0
+        self.environment: dict[str, str] = {}
+        """What its next process is started with, beside our own."""
         self._argv = argv
         self._ledger = ledger
         self._may_start = may_start
@@ -55,6 +57,15 @@ class ProcessNode:
     def identity(self) -> str:
         return self._process.identity if self._process else "never started"
 
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How its last process ended, negative for a signal; None while it runs."""
+        return self._running().exit_code()
+
     def memory_mb(self) -> int | None:
         return self._process.memory_mb() if self._process else None
 
@@ -67,7 +78,7 @@ class ProcessNode:
         self._may_start()
         self.incarnation += 1
         log = self.directory / "stdout.log"
-        self._process = OsProcess.launch(self._ledger, name=self.name, argv=self._argv, log=log)
+        self._process = OsProcess.launch(self._ledger, name=self.name, argv=self._argv, log=log, env=self.environment)
 
     def stop(self) -> None:
         self._running().terminate(STOP_S)
