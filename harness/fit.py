@@ -29,7 +29,7 @@ def require_fit(plan: Plan, spec: ClusterSpec | ExternalSpec, backend: Backend) 
                 _require_fault(step, spec, backend, partitions)
                 broken.add(step.step)
             case Operate():
-                operations.require(spec, step.operation, step.to)
+                spec = operations.require(spec, step.operation, step.to)
             case Heal():
                 if step.of not in broken:
                     raise UsageError(f"step {step.step}: there is nothing broken by step {step.of} to heal")

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     RunScenario = Callable[..., Finished]
 
 
+OPEN_MAX = 3
+"""How many clusters stay open at once, for tests that want the same one."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lockstep", "real Kafka clusters")
     group.addoption(
@@ -127,10 +131,15 @@ class Clusters:
         spec = ClusterSpec.of(**wanted)
         key = f"{backend} {spec!r}"
         if key in self._open:
-            cluster, stack = self._open[key]
+            cluster, stack = self._open.pop(key)
+            self._open[key] = cluster, stack  # the newest now
             if all(node.state() is NodeState.RUNNING for node in cluster.nodes.values()):
                 return cluster
             stack.close()
+            del self._open[key]
+        while len(self._open) >= OPEN_MAX:  # too many would slow each other down, and sessions would be lost
+            _, longest_unused = self._open.pop(next(iter(self._open)))
+            longest_unused.close()
         self._open[key] = self._start(spec, backend)
         return self._open[key][0]
 

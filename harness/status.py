@@ -32,7 +32,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition, in the view of the broker with the newest leader epoch."""
+    """One partition, as its leader sees it, or else the broker with the newest leader epoch."""
 
     topic: str
     partition: int
@@ -163,10 +163,11 @@ def _controller(description: Description, views: dict[DescribedNode, ClusterView
 
 def _partitions(views: dict[DescribedNode, ClusterView]) -> tuple[PartitionStatus, ...]:
     newest: dict[tuple[str, int], PartitionStatus] = {}
-    for view in views.values():
+    for node, view in views.items():
         for p in view.partitions:
             known = newest.get((p.topic, p.partition))
-            if known is None or p.leader_epoch > known.leader_epoch:
+            own = p.leader == node.id  # an ISR can change within an epoch, and the leader is the first to know
+            if known is None or (p.leader_epoch, own) > (known.leader_epoch, False):
                 newest[p.topic, p.partition] = PartitionStatus(
                     topic=p.topic,
                     partition=p.partition,

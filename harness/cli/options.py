@@ -49,8 +49,7 @@ class Chosen:
 
     def spec(self, needs: Mapping[str, Any] | None = None) -> ClusterSpec:
         """What was asked for; where nothing was, what a scenario `needs`, else the default."""
-        asked = {name: value for name, value in self.options.items() if value is not None}
-        return spec_from(**{**self.options, **(needs or {}), **asked})
+        return spec_from(self.options, needs or {})
 
     def target(self, where: ExternalSpec | None, needs: Mapping[str, Any] | None = None) -> ClusterSpec | ExternalSpec:
         """The same for commands that also take a cluster that is there already."""
@@ -149,52 +148,48 @@ _NAMES = (
 )  # fmt: skip
 
 
-def spec_from(
-    *,
-    kafka: str | None,
-    kafka_dir: Path | None,
-    mode: str | None,
-    brokers: int | None,
-    controllers: int | None,
-    zookeepers: int | None,
-    log_dirs: int | None,
-    racks: Sequence[str],
-    settings: Sequence[str],
-    node_kafka: Sequence[str],
-    features: Sequence[str],
-    tls: bool,
-    sasl: str | None,
-    users: Sequence[str],
-) -> ClusterSpec:
-    """The spec that the options ask for; an unknown version is a usage error with the nearest known one."""
-    from harness.cluster.distribution import read_lock, version_in
+def spec_from(options: Mapping[str, Any], needs: Mapping[str, Any]) -> ClusterSpec:
+    """The spec that the options ask for; where they ask for nothing, what a scenario needs, else the default.
 
-    if kafka_dir is not None:
-        if kafka is not None:
-            raise UsageError("--kafka-dir says which Kafka it is: leave --kafka out")
-        version = version_in(kafka_dir)
-    else:
-        version = kafka or (DEFAULT_ZK_KAFKA if mode == Mode.ZK.value else DEFAULT_KAFKA)
+    An unknown version is a usage error with the nearest known one.
+    """
+    from harness.cluster.distribution import read_lock
+
+    fields = dict(needs)
+    for name, value in _asked(options).items():
+        fields[name] = {**fields.get(name, {}), **value} if isinstance(value, dict) else value
+    if options["kafka_dir"] is None:
+        fields.pop("kafka_dir", None)
+    spec = ClusterSpec.of(**fields)
+    for version in spec.versions if spec.kafka_dir is None else spec.node_kafka.values():
         read_lock(version)
-    nodes = dict(_pair(text, "--node-kafka", "NODE=VERSION") for text in node_kafka)
-    for other in nodes.values():
-        read_lock(other)
-    overrides, node_overrides = _overrides(settings)
-    return ClusterSpec(
-        kafka=version,
-        kafka_dir=None if kafka_dir is None else str(kafka_dir.absolute()),
-        mode=Mode(mode or Mode.KRAFT),
-        brokers=3 if brokers is None else brokers,
-        controllers=controllers,
-        zookeepers=1 if zookeepers is None else zookeepers,
-        log_dirs=1 if log_dirs is None else log_dirs,
-        racks=tuple(racks),
-        overrides=overrides,
-        node_overrides=node_overrides,
-        node_kafka=nodes,
-        features=dict(_level(text) for text in features),
-        security=Security(tls=tls, sasl=None if sasl is None else Mechanism(sasl), users=tuple(users)),
-    )
+    return spec
+
+
+def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, as fields of a spec."""
+    overrides, node_overrides = _overrides(options["settings"])
+    security = {name: options[name] for name in ("tls", "sasl", "users") if options[name]}
+    fields = {
+        **{name: options[name] for name in ("mode", "brokers", "controllers", "zookeepers", "log_dirs", "racks")},
+        **_kafka(options["kafka"], options["kafka_dir"]),
+        "overrides": overrides,
+        "node_overrides": node_overrides,
+        "node_kafka": dict(_pair(text, "--node-kafka", "NODE=VERSION") for text in options["node_kafka"]),
+        "features": dict(_level(text) for text in options["features"]),
+    }
+    asked = {name: value for name, value in fields.items() if value not in (None, (), {})}
+    return asked | ({"security": msgspec.convert(security, Security)} if security else {})
+
+
+def _kafka(version: str | None, local: Path | None) -> dict[str, str]:
+    from harness.cluster.distribution import version_in
+
+    if local is None:
+        return {} if version is None else {"kafka": version}
+    if version is not None:
+        raise UsageError("--kafka-dir says which Kafka it is: leave --kafka out")
+    return {"kafka": version_in(local), "kafka_dir": str(local.absolute())}
 
 
 def _overrides(settings: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:

@@ -6,12 +6,12 @@ from harness.cluster.spec import ClusterSpec
 
 
 def arguments(spec: ClusterSpec) -> list[str]:
-    """Only what differs from the default."""
+    """Version and mode always, because a scenario may have defaults of its own; else what differs from the default."""
     default = ClusterSpec()
     named = {
         "--kafka-dir": spec.kafka_dir,
-        "--kafka": None if spec.kafka_dir or spec.kafka == default.kafka else spec.kafka,
-        "--mode": None if spec.mode is default.mode else spec.mode.value,
+        "--kafka": None if spec.kafka_dir else spec.kafka,
+        "--mode": spec.mode.value,
         "--brokers": None if spec.brokers == default.brokers else spec.brokers,
         "--controllers": spec.controllers,
         "--zookeepers": None if spec.zookeepers == default.zookeepers else spec.zookeepers,

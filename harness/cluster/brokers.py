@@ -65,12 +65,23 @@ class Brokers(ABC):
 
     def create_topic(self, name: str, *, partitions: int, replication: int, config: dict[str, str]) -> None:
         """Create a topic and wait until every broker sees all its partitions led and fully in sync."""
-        first = next(iter(self.ask_all().values()), None)
-        if first is None:
-            raise ClusterError(f"no broker answers, so topic {name} cannot be created")
-        address = self.direct(first.controller)
+        address = self.direct(self._controller(name))
         create_topic(address, name, partitions=partitions, replication=replication, config=config, access=self.access())
         self.wait_in_sync(name, partitions)
+
+    def _controller(self, topic: str) -> int:
+        """A broker to send administration to: the controller, or in KRaft one that passes it on."""
+
+        def known() -> int | None:
+            told = {view.controller for view in self.ask_all().values()}
+            return next((id_ for id_ in sorted(told) if id_ in self.broker_ids), None)
+
+        try:
+            id_ = wait_until(known, timeout_s=30, what="a controller", interval_s=0.2)
+        except WaitTimeout:
+            raise ClusterError(f"no broker names a controller, so topic {topic} cannot be created") from None
+        assert id_ is not None
+        return id_
 
     def wait_in_sync(self, topic: str, partitions: int, timeout_s: float = 60.0) -> None:
         """Wait until every broker answers that these partitions, and any later ones, have a leader and a full ISR."""

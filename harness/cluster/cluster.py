@@ -14,6 +14,7 @@ from typing import ClassVar
 import msgspec
 
 from harness.clients.access import Access
+from harness.clients.wire.quorum import Quorum, ask_quorum
 from harness.closeable import Closeable
 from harness.cluster.brokers import Brokers
 from harness.cluster.config import NodeAddresses, Stage, first_stage, properties, render
@@ -29,6 +30,7 @@ from harness.network.topology import CLIENT_SIDES, Address, Link
 from harness.wait import WaitTimeout, wait_until
 
 READY_S = 90.0
+TRIES = 3
 PROPERTIES, HOSTS, DATA = "server.properties", "hosts", "data"
 
 STOP_ORDER = (NodeRole.BROKER, NodeRole.COMBINED, NodeRole.CONTROLLER, NodeRole.ZOOKEEPER)
@@ -144,9 +146,33 @@ class Cluster(Brokers, Closeable):
             self._stages[name] = stage
         node = self._renewed(node)
         node.start()
+        if node.spec.is_voter:
+            self.wait_voting(node)
         if node.spec.is_broker:
             self.wait_serving(node.spec.id)
             self.wait_all_in_sync()
+
+    def wait_voting(self, node: Node, timeout_s: float = READY_S) -> None:
+        """Wait until the quorum has a leader to whom this voter has caught up."""
+
+        def voting() -> bool:
+            quorum = self.quorum()
+            return quorum is not None and quorum.log_ends.get(node.spec.id, -1) >= quorum.high_watermark > 0
+
+        wait_until(voting, timeout_s=timeout_s, what=f"{node.name} to vote again", interval_s=0.25)
+
+    def quorum(self) -> Quorum | None:
+        """The KRaft quorum, as its leader tells whoever asks; None while there is no leader."""
+        for node in self.nodes.values():
+            asks = node.spec.is_voter or (node.spec.is_broker and self._stages[node.name] is Stage.KRAFT)
+            if asks and node.state() is NodeState.RUNNING:
+                try:
+                    quorum = ask_quorum(node.direct, self.access_to(node))
+                except OSError:
+                    continue
+                if quorum is not None:
+                    return quorum
+        return None
 
     def broker(self, broker_id: int) -> Node:
         return next(node for node in self.nodes.values() if node.spec.is_broker and node.spec.id == broker_id)
@@ -306,16 +332,26 @@ class Cluster(Brokers, Closeable):
     def _require_running(self) -> None:
         for node in self.nodes.values():
             if node.incarnation and node.state() is NodeState.STOPPED:
-                raise _exited(node)
+                if node.incarnation >= TRIES or not self._lost_its_session(node):
+                    raise _exited(node)
+                node.start()
+
+    def _lost_its_session(self, node: Node) -> bool:
+        """A ZooKeeper-mode broker gives up if its session ends before it has registered, as on a busy machine."""
+        told = _told(node.directory / "server.log")
+        return self._program(node.spec) is Program.ZK_BROKER and any("SESSIONEXPIRED" in line for line in told)
 
 
 def _exited(node: Node) -> ClusterError:
     """A node that went while it should have come, with the last of its words that tell something."""
-    output = node.directory / "stdout.log"
-    lines = output.read_text(errors="replace").split("\n") if output.exists() else []
-    told = [line.strip() for line in lines if "Exception" in line or "rror" in line]
+    told = [line for file in ("stdout.log", "server.log") for line in _told(node.directory / file)]
     words = f": {told[-1]}" if told else ""
     return ClusterError(f"{node.name} exited while starting; its log is in {node.directory}{words}")
+
+
+def _told(log: Path) -> list[str]:
+    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
+    return [line.strip() for line in lines if "Exception" in line or "ERROR" in line or "FATAL" in line]
 
 
 def _stop_gently(node: Node) -> None:

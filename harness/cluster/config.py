@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+import javaproperties
+
 from harness.cluster.spec import ClusterSpec, Listener, Mode, NodeRole, NodeSpec, release
 from harness.network.topology import Address
 
@@ -128,13 +130,18 @@ def properties(
     if stage is not Stage.KRAFT:
         rendered |= _zk(spec, addresses, hybrid=stage is Stage.HYBRID)
     if stage is not Stage.KRAFT and node.is_broker:
-        rendered |= ZK_BROKER | {"broker.id": str(node.id), "control.plane.listener.name": Listener.CONTROL.value}
+        rendered |= ZK_BROKER | {
+            "broker.id": str(node.id),
+            "control.plane.listener.name": Listener.CONTROL.value,
+            # What brokers of mixed versions say to each other: only what the oldest of them understands.
+            "inter.broker.protocol.version": ".".join(map(str, release(spec.oldest)[:2])),
+        }
     return rendered | dict(security) | spec.overrides | spec.node_overrides.get(node.name, {})
 
 
 def render(values: Mapping[str, str]) -> str:
     """Properties as the text of a file."""
-    return "".join(f"{name}={value}\n" for name, value in sorted(values.items()))
+    return javaproperties.dumps(values, timestamp=False, sort_keys=True)
 
 
 def _broker(node: NodeSpec, addresses: NodeAddresses, stage: Stage) -> dict[str, str]:

@@ -5,6 +5,7 @@ Each is a sequence of phases, told as they are *observed* from outside, never as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +17,14 @@ from harness.cluster.cluster import Cluster
 from harness.cluster.config import Stage
 from harness.cluster.node import Node
 from harness.cluster.spec import ClusterSpec, Mode, NodeRole, release
-from harness.errors import UsageError
+from harness.errors import ClusterError, UsageError
 from harness.plan import Operation
 from harness.wait import wait_until
 
 PHASE_S = 120.0
 HIGHEST_BEFORE_4 = (3, 9)
+STATE = re.compile(r"changing the migration state from \w+ to (\w+)")
+DUAL_WRITE = re.compile(r"transitioning from \w+ to (DUAL_WRITE) state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,39 +41,41 @@ def carry_out(cluster: Cluster, operation: Operation, to: str) -> Iterator[Phase
     yield from upgrade(cluster, to) if operation is Operation.UPGRADE else migrate(cluster)
 
 
-def require(spec: ClusterSpec, operation: Operation, to: str) -> None:
-    """Refuse what cannot be done to a cluster of this spec; nothing is touched."""
+def require(spec: ClusterSpec, operation: Operation, to: str) -> ClusterSpec:
+    """Refuse what cannot be done to a cluster of this spec; nothing is touched. Returns what it would be afterwards."""
     if operation is Operation.UPGRADE:
         if spec.mode is Mode.ZK and release(to) >= (4,):
             raise UsageError(f"Kafka {to} has no ZooKeeper mode: migrate this cluster to KRaft first")
-        if release(to) < release(spec.kafka):
-            raise UsageError(f"{to} is older than {spec.kafka}, which this cluster runs")
-        return
+        newest = max(spec.versions, key=release)
+        if release(to) <= release(newest):
+            raise UsageError(f"{to} is not newer than {newest}, which this cluster runs")
+        return _upgraded(spec, to)
     if spec.mode is not Mode.ZK or not any(node.role is NodeRole.CONTROLLER for node in spec.nodes):
         raise UsageError("only a ZooKeeper cluster with controllers to migrate to can be migrated: --controllers 1")
     if release(spec.kafka)[:2] != HIGHEST_BEFORE_4:
         raise UsageError(f"the migration is that of Kafka 3.9: upgrade from {spec.kafka} first")
+    return _migrated(spec)
 
 
 def upgrade(cluster: Cluster, to: str) -> Iterator[Phase]:
-    """Upgrade every node to another Kafka version, one at a time, then finalize the metadata version.
+    """Upgrade every broker and controller to another Kafka version, one at a time, then let them use it.
 
-    Controllers go first: an old broker understands a new controller's records up to the finalized version.
+    Controllers go first: an old broker understands a new controller's records up to the finalized version. In the end
+    KRaft clusters finalize the metadata version, other features stay as they are; ZooKeeper clusters are restarted once
+    more with the new protocol between brokers. ZooKeeper servers stay what they are.
     """
-    for name in [node.name for node in cluster.spec.nodes if node.role is not NodeRole.ZOOKEEPER]:
+    names = [node.name for node in cluster.spec.nodes if node.role is not NodeRole.ZOOKEEPER]
+    for name in names:
         before = _features(cluster, cluster.nodes[name])
         cluster.restart(name, kafka=to)
-        after = _features(cluster, cluster.nodes[name])
-        yield Phase(
-            name=f"{name} runs {to}",
-            seen={
-                "metadata_version_supported_before": before.supported.get(METADATA_VERSION),
-                "metadata_version_supported_after": after.supported.get(METADATA_VERSION),
-            },
-        )
-    cluster.spec = msgspec.structs.replace(cluster.spec, kafka=to, node_kafka={})
+        yield _runs(cluster, name, to, before)
+    cluster.spec = _upgraded(cluster.spec, to)
     if cluster.spec.mode is not Mode.ZK:
         yield _finalized(cluster)
+        return
+    for name in names:
+        cluster.restart(name)
+    yield Phase(name="finalized", seen={"inter_broker_protocol_version": cluster.spec.oldest})
 
 
 def migrate(cluster: Cluster) -> Iterator[Phase]:
@@ -97,10 +102,35 @@ def migrate(cluster: Cluster) -> Iterator[Phase]:
 
     for node in controllers:
         cluster.restart(node.name, stage=Stage.KRAFT)
-    for zookeeper in (node for node in cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER):
+    yield _finalized_migration(cluster)
+
+    zookeepers = [node for node in cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER]
+    for zookeeper in zookeepers:
         zookeeper.stop()
-    cluster.spec = msgspec.structs.replace(cluster.spec, mode=Mode.KRAFT, zookeepers=1)
-    yield _finished(cluster)
+        del cluster.nodes[zookeeper.name]
+    cluster.spec = _migrated(cluster.spec)
+    cluster.wait_all_in_sync()
+    states = {node.name: node.state() for node in zookeepers}
+    yield Phase(name="kraft", seen={"zookeeper": states, "in_sync": True})
+
+
+def _upgraded(spec: ClusterSpec, to: str) -> ClusterSpec:
+    zookeepers = {node.name: node.kafka for node in spec.nodes if node.role is NodeRole.ZOOKEEPER}
+    return msgspec.structs.replace(spec, kafka=to, node_kafka=zookeepers)
+
+
+def _migrated(spec: ClusterSpec) -> ClusterSpec:
+    return spec.without_gone(mode=Mode.KRAFT, zookeepers=1)
+
+
+def _runs(cluster: Cluster, name: str, to: str, before: Features) -> Phase:
+    """A node that runs another version says so by the metadata it supports; ZooKeeper-mode brokers say nothing."""
+    after = _features(cluster, cluster.nodes[name])
+    was, now = before.supported.get(METADATA_VERSION), after.supported.get(METADATA_VERSION)
+    if was is not None and now is not None and now <= was:
+        raise ClusterError(f"{name} was started with Kafka {to}, and supports no newer metadata than before ({now})")
+    seen = {"metadata_version_supported_before": was, "metadata_version_supported_after": now}
+    return Phase(name=f"{name} runs {to}", seen=seen)
 
 
 def _led_by_a_broker(cluster: Cluster) -> Phase:
@@ -113,17 +143,14 @@ def _led_by_a_broker(cluster: Cluster) -> Phase:
 
 
 def _controllers_wait(cluster: Cluster) -> Phase:
-    """The quorum is up and ready, and waits for every broker to be told of it."""
-
-    def ready() -> list[str]:
-        waiting = [node.name for node in _controllers(cluster) if _features(cluster, node).zk_migration_ready]
-        return waiting if len(waiting) == len(_controllers(cluster)) else []
-
-    waiting = wait_until(ready, timeout_s=PHASE_S, what="the controllers to be ready to migrate", retry_on=(OSError,))
+    """The quorum has a leader, which has told the others that a migration is to come, and waits for every broker."""
+    leader = wait_until(
+        lambda: _leader_in(cluster, "PRE_MIGRATION"), timeout_s=PHASE_S, what="the controllers to be ready to migrate"
+    )
     with cluster.znodes() as session:
         controller = session.get("/controller")
     assert controller is not None
-    return Phase(name="pre-migration", seen={"ready": waiting, "controller": controller.json()["brokerid"]})
+    return Phase(name="pre-migration", seen={"quorum_leader": leader, "controller": controller.json()["brokerid"]})
 
 
 def _dual_write(cluster: Cluster) -> Phase:
@@ -131,6 +158,9 @@ def _dual_write(cluster: Cluster) -> Phase:
     ids = {node.spec.id for node in _controllers(cluster)}
 
     def copied() -> dict[str, Any] | None:
+        leader = _leader_in(cluster, "MIGRATION")
+        if leader is None or not _told(cluster.nodes[f"{NodeRole.CONTROLLER}-{leader}"], DUAL_WRITE):
+            return None
         with cluster.znodes() as session:
             controller, migration = session.get("/controller"), session.get("/migration")
         if controller is None or migration is None or controller.json()["brokerid"] not in ids:
@@ -159,16 +189,27 @@ def _left_zookeeper(cluster: Cluster, name: str) -> Phase:
     return Phase(name=f"{name} in KRaft", seen=seen)
 
 
-def _finished(cluster: Cluster) -> Phase:
-    """No controller knows of ZooKeeper any more, no server of it runs, and the brokers are in sync without it."""
+def _finalized_migration(cluster: Cluster) -> Phase:
+    """The quorum has written down that the migration is over: ZooKeeper is not needed, and no way leads back."""
+    leader = wait_until(
+        lambda: _leader_in(cluster, "POST_MIGRATION"), timeout_s=PHASE_S, what="the migration to be finalized"
+    )
+    return Phase(name="finalized", seen={"quorum_leader": leader})
 
-    def alone() -> bool:
-        return not any(_features(cluster, node).zk_migration_ready for node in _controllers(cluster))
 
-    wait_until(alone, timeout_s=PHASE_S, what="the controllers to finish the migration", retry_on=(OSError,))
-    cluster.wait_all_in_sync()
-    states = {node.name: node.state() for node in cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER}
-    return Phase(name="kraft", seen={"zookeeper": states, "in_sync": True})
+def _leader_in(cluster: Cluster, state: str) -> int | None:
+    """The leader of the quorum, once the metadata that it has replayed says that the migration is in this state."""
+    quorum = cluster.quorum()
+    if quorum is None:
+        return None
+    states = _told(cluster.nodes[f"{NodeRole.CONTROLLER}-{quorum.leader}"], STATE)
+    return quorum.leader if states and states[-1] == state else None
+
+
+def _told(node: Node, pattern: re.Pattern[str]) -> list[str]:
+    """What a node has said in its own log; the state of a migration is told nowhere else but in the metadata itself."""
+    log = node.directory / "server.log"
+    return pattern.findall(log.read_text(errors="replace")) if log.exists() else []
 
 
 def _finalized(cluster: Cluster) -> Phase:

@@ -168,6 +168,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         self._require_shape()
         self._require_versions()
+        self._require_no_secrets()
         names = {node.name for node in self.nodes}
         for name in (*self.node_overrides, *self.node_kafka):
             if name not in names:
@@ -189,8 +190,18 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def oldest(self) -> str:
-        """The version that all nodes understand: it says what storage is formatted with."""
-        return min(self.versions, key=release)
+        """The version that all brokers and controllers understand: it says what they are formatted and talk with."""
+        return min((node.kafka for node in self.nodes if node.role is not NodeRole.ZOOKEEPER), key=release)
+
+    def without_gone(self, **changes: Any) -> ClusterSpec:
+        """The same with changes, and without what was said of nodes that it then no longer has."""
+        bare: ClusterSpec = msgspec.structs.replace(self, node_overrides={}, node_kafka={}, **changes)
+        names = {node.name for node in bare.nodes}
+        return msgspec.structs.replace(
+            bare,
+            node_overrides={name: values for name, values in self.node_overrides.items() if name in names},
+            node_kafka={name: version for name, version in self.node_kafka.items() if name in names},
+        )
 
     def in_words(self) -> str:
         """As a person would say it."""
@@ -252,6 +263,15 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"a KRaft quorum has 1 or 3 controllers, not {self.controllers}")
         if self.mode is Mode.ZK and self.controllers not in (None, 0, 1, 3):
             raise UsageError(f"a ZooKeeper cluster migrates to 1 or 3 controllers, not {self.controllers}")
+
+    def _require_no_secrets(self) -> None:
+        """A spec is kept with the run, for everybody to read."""
+        for name in (*self.overrides, *(name for values in self.node_overrides.values() for name in values)):
+            if name.endswith((".password", ".jaas.config", ".key", ".secret")):
+                raise UsageError(
+                    f"{name} is a secret, and settings are stored with the run: "
+                    "use --tls and --sasl, which make their own"
+                )
 
     def _require_versions(self) -> None:
         for version in (self.kafka, *self.node_kafka.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -55,8 +56,8 @@ class Injector:
         entry.proof(detail=proof)
         self._record(step, fault, "inject", at_ns, proof)
 
-    def operate(self, step: Operate) -> None:
-        """Change the whole cluster; the phases that were observed are the proof."""
+    def operate(self, step: Operate, tell: Callable[[str], None]) -> None:
+        """Change the whole cluster; the phases that were observed are the proof, and each is told when it was."""
         assert isinstance(self._cluster, Cluster), "an operation is refused where nodes are not ours to restart"
         entry = self._cluster.ledger.intent(
             KIND, fault=step.operation, step=step.step, target_asked="cluster", target_resolved="every node"
@@ -67,7 +68,8 @@ class Injector:
             phases.append(phase.name)
             entry.effect(detail={"phase": phase.name, **phase.seen})
             self._recorder.write("observations", [_observed(phase)])
-        describe(self._cluster)
+            describe(self._cluster)
+            tell(f"{step.operation}: {phase.name}")
         proof: Proof = {"phases": phases}
         entry.proof(detail=proof)
         entry.healed(detail={"every_node": "serves"})

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import javaproperties
 import pytest
 
 from harness.cli.options import Chosen, cluster_options
 from harness.cluster.arguments import arguments
+from harness.cluster.config import NodeAddresses, Stage, properties, render
 from harness.cluster.spec import ClusterSpec, Listener, Mechanism, Mode, NodeRole, Security
 from harness.errors import UsageError
-from harness.network.topology import links_of
+from harness.network.topology import Address, links_of
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,8 @@ from harness.network.topology import links_of
         ({"node_kafka": {"zookeeper-1": "3.9.2"}}, "there is no node zookeeper-1"),
         ({"mode": "raft"}, "Invalid enum value 'raft'"),
         ({"brocers": 3}, "a cluster has no brocers"),
+        ({"overrides": {"ssl.keystore.password": "x"}}, "ssl.keystore.password is a secret"),
+        ({"node_overrides": {"broker-1": {"sasl.jaas.config": "x"}}}, "sasl.jaas.config is a secret"),
         ({"security": {"users": ["alice"]}}, "users need a SASL mechanism"),
         ({"security": {"sasl": "PLAIN", "users": ["Al ice"]}}, "'Al ice' is not a user name"),
     ],
@@ -122,6 +126,48 @@ def test_what_a_scenario_needs_counts_where_the_user_asks_for_nothing() -> None:
     assert command.main([], standalone_mode=False).mode is Mode.ZK
     asked = command.main(["--mode", "kraft", "--kafka", "4.0.2"], standalone_mode=False)
     assert (asked.mode, asked.kafka, asked.controllers) == (Mode.KRAFT, "4.0.2", 1)
+
+
+def test_every_field_that_a_scenario_needs_counts_and_what_the_user_asks_for_comes_on_top() -> None:
+    needs = {
+        "racks": ["a", "b"],
+        "overrides": {"num.io.threads": "2", "num.network.threads": "2"},
+        "features": {"transaction.version": 0},
+        "security": Security(tls=True),
+    }
+
+    @click.command()
+    @cluster_options
+    def command(chosen: Chosen) -> ClusterSpec:
+        return chosen.spec(needs)
+
+    asked = command.main(["--set", "num.io.threads=8", "--brokers", "5"], standalone_mode=False)
+    assert asked == ClusterSpec.of(
+        **needs | {"brokers": 5, "overrides": {"num.io.threads": "8", "num.network.threads": "2"}}
+    )
+
+
+def test_nodes_that_are_gone_take_what_was_said_of_them_along() -> None:
+    spec = ClusterSpec.of(
+        mode="zk", controllers=1, node_overrides={"zookeeper-1": {"tickTime": "400"}, "broker-1": {"x": "y"}}
+    )
+    assert spec.without_gone(mode=Mode.KRAFT).node_overrides == {"broker-1": {"x": "y"}}
+
+
+def test_brokers_of_mixed_versions_talk_as_the_oldest_does() -> None:
+    spec = ClusterSpec.of(mode="zk", kafka="3.9.2", node_kafka={"broker-2": "3.6.2", "zookeeper-1": "3.6.2"})
+    addresses = NodeAddresses(
+        bind={listener: Address(host="h", port=1) for listener in Listener},
+        clients={},
+        ports=dict.fromkeys(Listener, 1),
+    )
+    written = properties(spec, spec.node("broker-1"), addresses, "data", stage=Stage.ZK, security={})
+    assert written["inter.broker.protocol.version"] == "3.6"
+
+
+def test_properties_are_written_as_java_reads_them() -> None:
+    awkward = {"a": "back\\slash", "b": "two\nlines", "c": "josé: =#!"}
+    assert javaproperties.loads(render(awkward)) == awkward
 
 
 def test_a_spec_in_words() -> None:
