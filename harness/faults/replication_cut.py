@@ -11,6 +11,8 @@ from harness.cluster.node import NodeState
 from harness.cluster.spec import Listener
 from harness.errors import ClusterError, FaultError
 from harness.faults.fault import Proof, fault
+from harness.faults.wires import Imposition
+from harness.network.conditions import Cut
 from harness.network.topology import Link
 from harness.targets import LeaderOf
 from harness.wait import wait_until
@@ -39,14 +41,14 @@ class ReplicationCut:
             Link(source=cluster.broker(id_).name, destination=self.resolved, listener=Listener.REPL)
             for id_ in self._followers
         ]
+        self._imposition = Imposition(cluster.links, dict.fromkeys(self._links, Cut()))
 
     @property
     def resolved(self) -> str:
         return self._cluster.broker(self._before.leader).name
 
     def inject(self) -> Proof:
-        for link in self._links:
-            self._cluster.links.cut(link)
+        self._imposition.begin()
         return {"cut": [str(link) for link in self._links]}
 
     def bit(self) -> Proof:
@@ -88,11 +90,7 @@ class ReplicationCut:
     def heal(self) -> Proof:
         """Also when the leader died meanwhile: then its followers follow another one, and are in sync with that."""
         mended_ns = time.monotonic_ns()
-        for link in self._links:
-            self._cluster.links.mend(link)
-        still_cut = [str(link) for link in self._links if self._cluster.links.is_cut(link)]
-        if still_cut:
-            raise FaultError(f"{', '.join(still_cut)} could not be mended")
+        self._imposition.end()
         leader, end = wait_until(
             self._leader_end, timeout_s=CAUGHT_UP_S, what=f"the leader of {self._partition}", retry_on=NOT_YET
         )

@@ -14,7 +14,18 @@ from harness.errors import FaultError
 from harness.faults.fault import Proof
 from harness.faults.presence import returned
 from harness.faults.roles import node_of
-from harness.network.conditions import Condition, Open
+from harness.network.conditions import (
+    BlackHole,
+    Condition,
+    Cut,
+    Delay,
+    Frames,
+    HalfOpen,
+    OneWay,
+    Open,
+    Reset,
+    Throttle,
+)
 from harness.network.links import Links, Traffic
 from harness.network.topology import Link
 from harness.targets import ActiveController, ClientSide, Target
@@ -25,37 +36,40 @@ USED_S = 1.5
 STILL_S = 1.5
 SILENT_S = 15.0
 
+SEVERITY = (Open, HalfOpen, Delay, Throttle, Frames, OneWay, Reset, BlackHole, Cut)
+"""A link that one fault has made silent does not speak because another one makes it slow."""
+
 
 class Imposition:
     """Conditions on some links for as long as one fault lasts.
 
-    Where faults share a link, it suffers from the one that came last, and is mended when the last one has ended.
+    Where faults share a link, it is in the worst of their conditions, and mended when the last of them has ended.
     """
 
     def __init__(self, links: Links, conditions: Mapping[Link, Condition]) -> None:
         self._links = links
-        self._conditions = dict(conditions)
+        self.conditions = dict(conditions)
         self._since: dict[Link, Traffic] = {}
         self.used: list[Link] = []
         """Those that carried something just before the conditions began."""
 
     def begin(self) -> Proof:
-        self.used = in_use(self._links, self._conditions)
-        for link, condition in self._conditions.items():
+        self.used = in_use(self._links, self.conditions)
+        for link in self.conditions:
             _held(self._links, link).append(self)
-            self._links.impose(link, condition)
+            self._links.impose(link, _worst(self._links, link))
         self._since = self._links.traffic()
-        kinds = dict.fromkeys(map(str, self._conditions.values()))
+        kinds = dict.fromkeys(map(str, self.conditions.values()))
         return {
             "condition": ", ".join(kinds),
-            "links": [str(link) for link in self._conditions],
+            "links": [str(link) for link in self.conditions],
             "in_use": [str(link) for link in self.used],
         }
 
     def require_use(self) -> None:
         """Refuse to prove anything by links that carried nothing before either."""
         if not self.used:
-            names = ", ".join(map(str, self._conditions)) or "any link"
+            names = ", ".join(map(str, self.conditions)) or "any link"
             raise FaultError(f"nobody used {names}, so nothing shows what became of it")
 
     def silent(self) -> Proof:
@@ -77,16 +91,16 @@ class Imposition:
     def sent(self) -> list[Link]:
         """The links that have carried something to their destination since the conditions began."""
         now = self._links.traffic()
-        return [link for link in self._conditions if now[link].to_destination > self._since[link].to_destination]
+        return [link for link in self.conditions if now[link].to_destination > self._since[link].to_destination]
 
     def end(self) -> Proof:
         """Undo it, once or more often; what other faults still ask for stays or is back."""
         left: dict[Link, Condition] = {}
-        for link in self._conditions:
+        for link in self.conditions:
             holders = _held(self._links, link)
             if self in holders:
                 holders.remove(self)
-            left[link] = holders[-1]._conditions[link] if holders else Open()
+            left[link] = _worst(self._links, link)
             self._links.impose(link, left[link])
         now = self._links.conditions()
         if wrong := [link for link, condition in left.items() if now[link] != condition]:
@@ -105,6 +119,12 @@ _impositions: WeakKeyDictionary[Links, dict[Link, list[Imposition]]] = WeakKeyDi
 def _held(links: Links, link: Link) -> list[Imposition]:
     """Whose conditions are on a link, in the order in which they came."""
     return _impositions.setdefault(links, {}).setdefault(link, [])
+
+
+def _worst(links: Links, link: Link) -> Condition:
+    """Of all that are on a link; of two that are as bad, the later one."""
+    asked: list[Condition] = [holder.conditions[link] for holder in reversed(_held(links, link))]
+    return max(asked, key=lambda condition: SEVERITY.index(type(condition)), default=Open())
 
 
 def in_use(links: Links, watched: Collection[Link]) -> list[Link]:

@@ -60,7 +60,7 @@ def test_a_node_that_is_down_is_not_restarted(lockstep_clusters: Clusters) -> No
         cluster.wait_ready()
 
 
-@shapes(ZK, KRAFT)
+@shapes(KRAFT, ZK)
 def test_every_broker_has_its_turn(lockstep_clusters: Clusters, tmp_path: Path, shape: dict[str, Any]) -> None:
     cluster = lockstep_clusters.get(**shape)
     topic = new_topic(cluster)
