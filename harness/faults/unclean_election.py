@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 
 from harness.clients.wire.elections import Election, elect_leader
 from harness.clients.wire.metadata import PartitionView
-from harness.clients.wire.offsets import ask_log_end
+from harness.clients.wire.offsets import ask_epoch_end, ask_log_end
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import Node, NodeState
 from harness.cluster.spec import ClusterSpec, Mode
@@ -56,6 +56,7 @@ class UncleanElection:
         self._stopped: list[Node] = []
         self._isr: tuple[int, ...] = ()
         self._log_end = 0
+        self._epoch = -1
         self._elected = -1
 
     @property
@@ -72,6 +73,7 @@ class UncleanElection:
             self._stop(id_)
         shared = self._alone(before.leader)
         self._write_or_wait(before.leader, shared)
+        self._epoch = self._cluster.leader(self._topic, self._partition).leader_epoch
         self._log_end = self._end_of(before.leader)
         self._stop(before.leader)
         self._start_without_leader(self._elected)
@@ -94,12 +96,7 @@ class UncleanElection:
         after = self._cluster.leader(self._topic, self._partition)
         if after.leader != self._elected or after.leader in self._isr:
             raise FaultError(f"{self.resolved} is led by {after.leader}, and its ISR was {sorted(self._isr)}")
-        end = wait_until(
-            lambda: (self._end_of(after.leader),),
-            timeout_s=ELECTED_S,
-            what=f"the new leader of {self.resolved} to answer",
-            retry_on=NOT_YET,
-        )[0]
+        end = self._kept_by(after.leader)
         if end >= self._log_end:
             raise FaultError(f"nobody wrote to {self.resolved} while its leader was alone: nothing was lost")
         return {"leader_after": after.leader, "leader_epoch_after": after.leader_epoch, "log_end_after": end}
@@ -163,6 +160,18 @@ class UncleanElection:
         )
         assert view is not None
         self._isr = view.isr
+
+    def _kept_by(self, broker: int) -> int:
+        """Where the last leader's epoch ends in the new one's log, whatever was written to it since."""
+
+        def ask() -> tuple[int]:
+            address, access = self._cluster.direct(broker), self._cluster.access()
+            return (ask_epoch_end(address, self._topic, self._partition, self._epoch, access=access),)
+
+        (end,) = wait_until(
+            ask, timeout_s=ELECTED_S, what=f"the new leader of {self.resolved} to answer", retry_on=NOT_YET
+        )
+        return end
 
     def _end_of(self, broker: int) -> int:
         return ask_log_end(self._cluster.direct(broker), self._topic, self._partition, access=self._cluster.access())

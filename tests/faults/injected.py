@@ -32,8 +32,8 @@ def injected(cluster: Cluster, directory: Path, fault: str, target: Target, **se
     seen = Injected()
     with Recorder(directory, "a-run") as recorder:
         injector = Injector(cluster, recorder)
-        injector.inject(Inject(step=1, fault=fault, target=target, settings=settings))
         try:
+            injector.inject(Inject(step=1, fault=fault, target=target, settings=settings))
             seen.bit = (last_fault(cluster).phase("proof") or {})["detail"]
             assert seen.bit.get("bit") is not False, seen.bit
             yield seen

@@ -16,12 +16,16 @@ from harness.clients.wire.reassignments import reassign
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import ClusterSpec
 from harness.errors import FaultError, UsageError
+from harness.faults import unclean_election
 from harness.faults.administration import administer
 from harness.faults.fault import get_fault
+from harness.faults.injector import Injector
+from harness.history.recorder import Recorder
+from harness.plan import Inject
 from harness.pytest_plugin import Clusters
 from harness.targets import LeaderOf, OneTopic, WholeCluster
 from harness.wait import wait_until
-from tests.faults.injected import injected, writing
+from tests.faults.injected import injected, last_fault, writing
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
@@ -191,6 +195,34 @@ def test_a_leader_from_outside_the_isr_has_less(cluster: Cluster, tmp_path: Path
         assert seen.bit["log_end_after"] < seen.bit["log_end_before"]
     assert seen.healed["back_after_ms"].keys() == {cluster.broker(id_).name for id_ in cluster.broker_ids}
     assert seen.healed["deletion"] == "done"
+    cluster.wait_all_in_sync()
+
+
+@pytest.mark.long
+@zk_first
+def test_what_clients_wrote_to_the_last_leader_is_lost(cluster: Cluster, tmp_path: Path) -> None:
+    topic = a_topic(cluster, config={"min.insync.replicas": "2"})
+    target = LeaderOf(topic=topic, partition=0)
+    with writing(cluster, topic), injected(cluster, tmp_path, "unclean-election", target) as seen:
+        assert seen.bit["leader_after"] not in seen.bit["isr_before_election"]
+        assert seen.bit["log_end_after"] < seen.bit["log_end_before"]
+    assert seen.healed["undone"] is False
+
+
+@pytest.mark.long
+@kraft_first
+def test_an_unclean_election_that_loses_nothing_is_not_proven(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unclean_election, "WRITTEN_S", 0.5)
+    target = LeaderOf(topic=a_topic(cluster), partition=0)
+    with Recorder(tmp_path, "a-run") as recorder:
+        injector = Injector(cluster, recorder)
+        injector.inject(Inject(step=1, fault="unclean-election", target=target))
+        proof = (last_fault(cluster).phase("proof") or {})["detail"]
+        injector.heal_all()
+    assert proof["bit"] is False
+    assert "nobody wrote" in proof["why"]
     cluster.wait_all_in_sync()
 
 
