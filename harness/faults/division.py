@@ -60,7 +60,7 @@ class Split:
         return silent | gone[0] | {"active_controller": deciding}
 
     def heal(self) -> Proof:
-        started = [node for node in self._cluster.nodes.values() if node.incarnation]
+        started = (node for node in self._cluster.nodes.values() if node.incarnation)
         return self._imposition.end() | recovered(self._cluster, started)
 
     def _controller_of_many(self) -> int | None:

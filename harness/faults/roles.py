@@ -71,6 +71,16 @@ def controller_by(cluster: Cluster, brokers: Collection[int]) -> int | None:
     return told.pop() if len(told) == 1 else None
 
 
+def agreed_controller(cluster: Cluster) -> int | None:
+    """The active controller, once all brokers know it: after a change in ZooKeeper mode they may name the old one."""
+    told = controller_by(cluster, cluster.broker_ids)
+    if cluster.spec.mode is not Mode.ZK or told is None:
+        return told
+    with cluster.znodes() as session:
+        elected = session.get("/controller")
+    return told if elected is not None and elected.json()["brokerid"] == told else None
+
+
 def _told_by(cluster: Cluster, broker: int) -> int | None:
     if cluster.spec.mode is not Mode.ZK:
         return active_controller(cluster.direct(broker), cluster.access())

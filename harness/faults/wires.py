@@ -13,7 +13,7 @@ from harness.cluster.spec import CLIENT_LISTENERS, Listener, Mode
 from harness.errors import FaultError
 from harness.faults.fault import Proof
 from harness.faults.presence import returned
-from harness.faults.roles import node_of
+from harness.faults.roles import agreed_controller, node_of
 from harness.network.conditions import (
     BlackHole,
     Condition,
@@ -35,6 +35,7 @@ USED_S = 1.5
 """How long a link is watched for use: whoever keeps a session or fetches says something more often than that."""
 STILL_S = 1.5
 SILENT_S = 15.0
+AGREED_S = 60.0
 
 SEVERITY = (Open, HalfOpen, Delay, Throttle, Frames, OneWay, Reset, BlackHole, Cut)
 """A link that one fault has made silent does not speak because another one makes it slow."""
@@ -185,21 +186,24 @@ def require_running(nodes: Iterable[Node]) -> None:
 
 
 def recovered(cluster: Cluster, nodes: Iterable[Node]) -> Proof:
-    """Wait until nodes are in service again; whom another fault still hits is named, and not waited for."""
+    """Wait until nodes are in service again, and agree on who controls; whom another fault still hits is only named."""
     began_ns = time.monotonic_ns()
-    back, hit = [], []
-    for node in nodes:
-        if node.state() is NodeState.RUNNING and not _disturbed(cluster, node):
-            returned(cluster, node)
-            back.append(node.name)
-        else:
-            hit.append(node.name)
-    proof: Proof = {"back": back, "back_after_ms": (time.monotonic_ns() - began_ns) // 1_000_000}
-    return proof | ({"still_hit": hit} if hit else {})
+    still_hit = {node.name for node in cluster.nodes.values() if node.incarnation and _is_hit(cluster, node)}
+    back = [node for node in nodes if node.name not in still_hit]
+    for node in back:
+        returned(cluster, node)
+    proof: Proof = {"back": [node.name for node in back]}
+    if still_hit:
+        proof["still_hit"] = sorted(still_hit)
+    else:
+        proof["active_controller"] = wait_until(
+            lambda: agreed_controller(cluster), timeout_s=AGREED_S, what="all brokers to name the same controller"
+        )
+    return proof | {"back_after_ms": (time.monotonic_ns() - began_ns) // 1_000_000}
 
 
-def _disturbed(cluster: Cluster, node: Node) -> bool:
-    return any(
+def _is_hit(cluster: Cluster, node: Node) -> bool:
+    return node.state() is not NodeState.RUNNING or any(
         condition != Open() and node.name in (link.source, link.destination) and link.listener not in CLIENT_LISTENERS
         for link, condition in cluster.links.conditions().items()
     )
