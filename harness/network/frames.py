@@ -58,7 +58,8 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag=str.l
 
     A response is matched by what its request says. One whose request went by before the rule was imposed has an api and
     a client id, but no partitions any more. Requests that name topics by id (Produce and Fetch from version 13 on,
-    OffsetCommit from 10 on) are found by `topic_id`, as Kafka prints it, others by `topic`; a rule may have both.
+    OffsetCommit from 10 on) are found by `topic_id`, as a `PartitionView` has it, others by `topic`; a rule may have
+    both.
     """
 
     apis: tuple[str, ...]

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/base64"
+	"fmt"
 	"reflect"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -97,8 +97,7 @@ func collect(value reflect.Value, found []partition) []partition {
 func collectTopic(topic reflect.Value, found []partition) []partition {
 	named := partition{topic: topic.FieldByName("Topic").String()}
 	if id := topic.FieldByName("TopicID"); id.IsValid() && !id.IsZero() {
-		bytes := id.Interface().([16]byte)
-		named.topicID = base64.RawURLEncoding.EncodeToString(bytes[:]) // as Kafka's tools print it
+		named.topicID = uuid(id.Interface().([16]byte))
 	}
 	partitions := topic.FieldByName("Partitions")
 	for i := range partitions.Len() {
@@ -110,4 +109,9 @@ func collectTopic(topic reflect.Value, found []partition) []partition {
 		found = append(found, named)
 	}
 	return found
+}
+
+// uuid is how the harness writes topic ids.
+func uuid(id [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
