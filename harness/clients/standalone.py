@@ -2,6 +2,8 @@
 
 What it is to do comes in its environment, since that holds credentials, which no command line and no file may show.
 What happens to it, it tells on standard output: one JSON object a line, with the name of the event.
+
+It has to be there quickly, and so imports nothing of the history's, which is heavy.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from typing import Any
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.clients import librdkafka
 from harness.clients.access import Access
 
 DUTY = "LOCKSTEP_CLIENT"
@@ -70,7 +71,14 @@ class Duty(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(text, type=cls, dec_hook=lambda kind, value: kind(value))
 
     def config(self) -> dict[str, Any]:
-        return librdkafka.common(self.access, librdkafka.Admission(self.access), self.name)
+        """As patient as the workload's clients; what librdkafka complains of goes where the events go."""
+        return {
+            **self.access.librdkafka(),
+            "client.id": self.name,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            "topic.metadata.refresh.fast.interval.ms": 100,
+        }
 
 
 def tell(event: str, **fields: Any) -> None:

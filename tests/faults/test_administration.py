@@ -203,9 +203,11 @@ def test_a_leader_from_outside_the_isr_has_less(cluster: Cluster, tmp_path: Path
 def test_what_clients_wrote_to_the_last_leader_is_lost(cluster: Cluster, tmp_path: Path) -> None:
     topic = a_topic(cluster, config={"min.insync.replicas": "2"})
     target = LeaderOf(topic=topic, partition=0)
-    with writing(cluster, topic), injected(cluster, tmp_path, "unclean-election", target) as seen:
-        assert seen.bit["leader_after"] not in seen.bit["isr_before_election"]
-        assert seen.bit["log_end_after"] < seen.bit["log_end_before"]
+    with writing(cluster, topic):
+        wait_until(lambda: log_end(cluster, topic) > 0, timeout_s=30, what="somebody to write")
+        with injected(cluster, tmp_path, "unclean-election", target) as seen:
+            assert seen.bit["leader_after"] not in seen.bit["isr_before_election"]
+            assert 0 < seen.bit["log_end_after"] < seen.bit["log_end_before"]
     assert seen.healed["undone"] is False
 
 
