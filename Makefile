@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-all lint lock docker-engine docker-compose browser build clean
+.PHONY: help setup demo test test-all lint lock docker-engine docker-compose browser libfaketime build clean
 .NOTPARALLEL:
 
 help: ## list these targets
@@ -16,7 +16,7 @@ demo: setup ## a real cluster, its leader killed, a verdict and a report
 	@$(BIN)/lockstep run leader-kill --seed 7
 
 # What tests need and set-up does not: installed in CI, where nothing may be skipped.
-EVERYTHING := $(if $(filter true,$(CI)),docker-engine docker-compose browser)
+EVERYTHING := $(if $(filter true,$(CI)),docker-engine docker-compose browser libfaketime)
 
 test: setup lint $(EVERYTHING) ## lint, then every test but the long ones
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
@@ -41,6 +41,9 @@ docker-compose: setup ## make sure that docker compose is there (builds it with 
 
 browser: ## make sure Chromium is there, for the tests of the report (installs Debian's as root)
 	@scripts/browser.sh
+
+libfaketime: ## make sure libfaketime is there, for clocks that jump (installs Debian's as root)
+	@scripts/libfaketime.sh
 
 build: setup ## the wheel, in dist/
 	$(BIN)/python -m build --wheel --no-isolation
