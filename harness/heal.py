@@ -21,27 +21,28 @@ from harness.undo import FAULT, undo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healed:
-    """What was done to one run: what was removed, what could not be, or that its owner is still alive."""
+    """What was done to one run: what was removed, what could not be (and was given up), or that its owner is alive."""
 
     directory: Path
     removed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
     busy: bool = False
 
 
-def heal_all() -> list[Healed]:
+def heal_all(*, forget: bool = False) -> list[Healed]:
     """Heal every registered run whose owner is gone. Safe at any time: a run that is going on is left alone."""
-    return [heal(directory) for directory in registered_directories()]
+    return [heal(directory, forget=forget) for directory in registered_directories()]
 
 
-def heal(directory: Path) -> Healed:
-    """Heal one run directory (or kept cluster)."""
+def heal(directory: Path, *, forget: bool = False) -> Healed:
+    """Heal one run directory (or kept cluster); with `forget`, what cannot be removed is never tried again."""
     try:
         ledger = Ledger(directory)
     except LedgerBusy:
         return Healed(directory=directory, busy=True)
     with ledger:
-        healed = _sweep(directory, ledger)
+        healed = _sweep(directory, ledger, forget=forget)
     if not healed.failed:
         unregister(directory)
     return healed
@@ -59,17 +60,23 @@ def owning(directory: Path, *, keep: bool = False) -> Iterator[Ledger]:
             if keep:
                 unregister(directory)
                 return
-        except BaseException:
+        except BaseException as error:
             with _undisturbed():
-                _sweep(directory, ledger)
+                healed = _sweep(directory, ledger)
+            if healed.failed:
+                error.add_note(_left(healed))
             raise
         with _undisturbed():
             healed = _sweep(directory, ledger)
     if healed.failed:
-        raise ClusterError(f"could not remove {'; '.join(healed.failed)}: try lockstep heal")
+        raise ClusterError(_left(healed))
 
 
-def _sweep(directory: Path, ledger: Ledger) -> Healed:
+def _left(healed: Healed) -> str:
+    return f"could not remove {'; '.join(healed.failed)}: try lockstep heal"
+
+
+def _sweep(directory: Path, ledger: Ledger, *, forget: bool = False) -> Healed:
     """Undo what is open, newest first; what cannot be undone stays open and does not keep the rest alive."""
     removed: list[str] = []
     failed: list[str] = []
@@ -77,10 +84,18 @@ def _sweep(directory: Path, ledger: Ledger) -> Healed:
     for entry in sorted(ledger.open_entries(), key=lambda entry: entry.kind == FAULT):
         try:
             removed += _HEALERS[entry.kind](entry)
-        except (LockstepError, OSError) as error:
+        except Exception as error:  # also one that we did not think of: the rest must go
             name = entry.fields.get("name") or entry.fields.get("fault", entry.kind)
-            failed.append(f"{name} ({error})")
+            failed.append(f"{name} ({_reason(error)})")
+            if forget:
+                entry.healed(forgotten=_reason(error))
+    if forget:
+        return Healed(directory=directory, removed=tuple(removed), forgotten=tuple(failed))
     return Healed(directory=directory, removed=tuple(removed), failed=tuple(failed))
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, LockstepError | OSError) else f"unexpected {error!r}"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,10 @@ from harness.cluster.backends import Backend, prepare
 from harness.cluster.brokers import Brokers
 from harness.cluster.cluster import Cluster
 from harness.cluster.description import describe
-from harness.cluster.external import ExternalCluster, own_topic, reach, tried
+from harness.cluster.external import ExternalCluster, evidence_kept, keep_topics, reach, tried, with_own_topics
 from harness.cluster.external_spec import External, ExternalSpec
 from harness.cluster.spec import ClusterSpec
+from harness.errors import ClusterError
 from harness.faults.injector import Injector
 from harness.fit import require_fit, require_replicas
 from harness.heal import owning
@@ -68,11 +69,11 @@ def run(
         librdkafka=librdkafka.version(),
     )
     if isinstance(described, External):
-        plan = plan.with_topics(lambda name: own_topic(directory.info.run, name))
+        plan = with_own_topics(plan, directory.info.run)
     write_plan(plan, directory.path)
     progress.say(f"{plan.scenario}, seed {plan.seed}: {'; '.join(plan.in_words())}")
     progress.say(f"recording to {directory.path}")
-    with owning(directory.path) as ledger:
+    with owning(directory.path) as ledger, evidence_kept(ledger):
         with open_cluster(directory.path, ledger) as cluster:
             with directory.phase("start"), progress.action(_opening(described, backend)):
                 cluster.start()
@@ -93,8 +94,8 @@ def run(
         if verdict.verdict == "pass":
             for data in directory.path.glob("nodes/*/data"):
                 shutil.rmtree(data)
-        elif isinstance(cluster, ExternalCluster):
-            cluster.keep_topics()
+        else:
+            keep_topics(ledger)
     return Finished(directory=directory.path, verdict=verdict)
 
 
@@ -103,6 +104,8 @@ def _prepared(
 ) -> tuple[ClusterSpec | External, Callable[[Path, Ledger], Cluster | ExternalCluster]]:
     """The cluster as it will be, or as it was found, and how to open it."""
     if isinstance(spec, ExternalSpec):
+        if ignored := spec.ignored():
+            progress.say(f"{spec.client_config}: {', '.join(ignored)} ignored, as it does not concern access")
         found = reach(spec)
         require_replicas(plan, len(found.brokers))
         found = tried(spec, found, plan.topics)
@@ -131,12 +134,13 @@ def _exercise(
             load.stop_writing()
         with directory.phase("heal"), _abandoned_on_error(load):
             injector.heal_all()
-            for topic in plan.topics:
-                cluster.wait_in_sync(topic.name, topic.partitions)
+            readable = {topic.name: _settled(cluster, topic, progress) for topic in plan.topics}
             load.stop_reading()
         with directory.phase("final-read"), progress.action("reading every partition to its end"):
             for topic, topic_id in topics.values():
-                read_to_end(recorder, cluster.access(), topic, topic_id, _log_ends(cluster, topic))
+                with _unproven_on_error(cluster, topic, progress):
+                    ends = _log_ends(cluster, topic, readable[topic.name])
+                    read_to_end(recorder, cluster.access(), topic, topic_id, ends)
 
 
 def _carry_out(plan: Plan, injector: Injector, load: Load, progress: Progress) -> None:
@@ -172,13 +176,41 @@ def _create(cluster: Brokers, topic: TopicPlan) -> str:
     return cluster.leader(topic.name, 0).topic_id
 
 
-def _log_ends(cluster: Brokers, topic: TopicPlan) -> dict[int, int]:
+def _settled(cluster: Cluster | ExternalCluster, topic: TopicPlan, progress: Progress) -> Collection[int]:
+    """Wait until a topic can be read, and return the partitions that can be.
+
+    A cluster of ours is whole again first; of one that is not ours we can only tell what is missing.
+    """
+    if isinstance(cluster, Cluster):
+        cluster.wait_in_sync(topic.name, topic.partitions)
+        return range(topic.partitions)
+    led = cluster.wait_led(topic.name, topic.partitions)
+    for missing in cluster.note_not_in_sync(topic.name):
+        progress.say(f"not in sync: {missing}")
+    return led
+
+
+def _log_ends(cluster: Brokers, topic: TopicPlan, partitions: Collection[int]) -> dict[int, int]:
     """Where each partition ends in its leader's own log, which may be further than anybody can read yet."""
-    leaders = {partition: cluster.leader(topic.name, partition).leader for partition in range(topic.partitions)}
-    return {
-        partition: ask_log_end(cluster.direct(leader), topic.name, partition, access=cluster.access())
-        for partition, leader in leaders.items()
-    }
+    leaders = {partition: cluster.leader(topic.name, partition).leader for partition in partitions}
+    try:
+        return {
+            partition: ask_log_end(cluster.direct(leader), topic.name, partition, access=cluster.access())
+            for partition, leader in leaders.items()
+        }
+    except OSError as error:
+        raise ClusterError(f"a leader of {topic.name} does not tell where its log ends: {error}") from error
+
+
+@contextmanager
+def _unproven_on_error(cluster: Cluster | ExternalCluster, topic: TopicPlan, progress: Progress) -> Iterator[None]:
+    """What an external cluster does not let us read to its end has no proof, and is judged without: it may not heal."""
+    try:
+        yield
+    except ClusterError as error:
+        if isinstance(cluster, Cluster):
+            raise
+        progress.say(f"{topic.name} could not be read to its end: {error}")
 
 
 @contextmanager

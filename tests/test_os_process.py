@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ClusterError, EnvironmentError_
-from harness.heal import heal, owning
+from harness.heal import Healed, heal, owning
 from harness.ledger import LEDGER, Ledger, read_ledger
 from harness.os_process import TOKEN, OsProcess, boot_id, processes_of, started
 from harness.rundir import registered_directories
@@ -155,6 +155,41 @@ def test_a_block_that_fails_leaves_nothing_of_what_it_started(tmp_path: Path) ->
     process = started_in_a_block_that_fails(tmp_path, keep=False)
     assert not process.alive()
     assert registered_directories() == []
+
+
+def test_a_block_that_fails_says_what_is_left(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as failed, owning(tmp_path) as ledger:  # noqa: PT012 - the block is to fail
+        ledger.intent("process", name="broker-1", token="ours", **(HERE | {"host": "elsewhere"}))
+        raise ZeroDivisionError
+    assert failed.value.__notes__ == [
+        "could not remove broker-1 (broker-1 was started on elsewhere: run lockstep heal there): try lockstep heal"
+    ]
+    assert registered_directories() == [tmp_path]
+    heal(tmp_path, forget=True)
+
+
+def test_what_nobody_thought_of_does_not_keep_the_others_alive(tmp_path: Path) -> None:
+    """A ledger of another version of Lockstep may name what this one has never heard of."""
+    with Ledger(tmp_path) as ledger:
+        process = sleeper(ledger)
+        ledger.intent("satellite", name="sputnik")
+    healed = heal(tmp_path)
+    assert healed.removed == (f"sleeper (pid {process.pid})",)
+    assert healed.failed == ("sputnik (unexpected KeyError('satellite'))",)
+    assert not process.alive()
+
+
+def test_what_cannot_be_removed_can_be_forgotten(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger:
+        process = sleeper(ledger)
+        ledger.intent("process", name="broker-1", token="ours", **(HERE | {"host": "elsewhere"}))
+    healed = heal(tmp_path, forget=True)
+    assert healed.removed == (f"sleeper (pid {process.pid})",), "what can be removed is not forgotten"
+    assert healed.forgotten == ("broker-1 (broker-1 was started on elsewhere: run lockstep heal there)",)
+    assert healed.failed == ()
+    assert not process.alive()
+    assert not any(entry.open for entry in read_ledger(tmp_path / LEDGER))
+    assert heal(tmp_path) == Healed(directory=tmp_path)
 
 
 def test_what_is_to_be_kept_is_kept_unless_the_block_fails(tmp_path: Path) -> None:

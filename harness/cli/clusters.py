@@ -126,16 +126,21 @@ def links(directory: Path, as_json: bool) -> None:
 
 
 @click.command()
+@click.option(
+    "--forget", is_flag=True, help="Give up what cannot be removed, such as topics of a cluster that is gone."
+)
 @as_json
-def heal(as_json: bool) -> int:
-    """Remove what a killed harness left behind: processes, proxies, containers, networks. Safe at any time."""
+def heal(forget: bool, as_json: bool) -> int:
+    """Remove what a killed harness left behind. Safe at any time.
+
+    That is: processes, proxies, containers, networks, secrets, what faults did to files, and topics on external
+    clusters.
+    """
     from harness.heal import heal_all
 
-    healed = heal_all()
+    healed = heal_all(forget=forget)
     if as_json:
-        print_json(
-            [{"run": str(h.directory), "removed": h.removed, "failed": h.failed, "busy": h.busy} for h in healed]
-        )
+        print_json([_outcome(one) for one in healed])
     else:
         for one in healed:
             echo(f"{one.directory}: {_in_words(one)}")
@@ -144,11 +149,28 @@ def heal(as_json: bool) -> int:
     return ExitCode.ENVIRONMENT if any(one.failed for one in healed) else ExitCode.PASS
 
 
+def _outcome(healed: Healed) -> dict[str, object]:
+    return {
+        "run": str(healed.directory),
+        "removed": healed.removed,
+        "failed": healed.failed,
+        "forgotten": healed.forgotten,
+        "busy": healed.busy,
+    }
+
+
 def _in_words(healed: Healed) -> str:
     if healed.busy:
         return "still going on, left alone"
-    removed = f"removed {', '.join(healed.removed) or 'nothing, all was gone already'}"
-    return f"{removed}; could not remove {'; '.join(healed.failed)}" if healed.failed else removed
+    if healed.failed:
+        instead = "see to it and heal again, or give it up with lockstep heal --forget"
+        return (
+            f"removed {', '.join(healed.removed) or 'nothing'}; could not remove {'; '.join(healed.failed)}: {instead}"
+        )
+    if healed.forgotten:
+        left = f"forgot, and may have left, {'; '.join(healed.forgotten)}"
+        return f"removed {', '.join(healed.removed) or 'nothing'}; {left}"
+    return f"removed {', '.join(healed.removed) or 'nothing, all was gone already'}"
 
 
 @click.command()

@@ -76,17 +76,19 @@ def run_cli(arguments: list[str]) -> int:
     except click.ClickException as error:
         _say(error.format_message())
         return ExitCode.USAGE
-    except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; everything that was started has been removed")
+    except (click.Abort, KeyboardInterrupt) as interrupt:
+        _say("; ".join(["interrupted", *(_notes(interrupt) or ["everything that was started has been removed"])]))
         return ExitCode.INTERRUPTED
     except LockstepError as error:
         _say(str(error))
+        _say_notes(error)
         _trace()
         return error.exit_code
     except OSError as error:
         if error.errno != errno.ENOSPC:
             return _unexpected(error)
         _say("no space left on the disk of the run directory: free some, or use another disk with --runs-dir")
+        _say_notes(error)
         _trace()
         return ExitCode.ENVIRONMENT
     except Exception as error:
@@ -99,11 +101,22 @@ def _unexpected(error: Exception) -> int:
     _say(
         f"unexpected {type(error).__name__}: {error}; this is a bug in Lockstep, please report it with the lines above"
     )
+    _say_notes(error)
     return ExitCode.ENVIRONMENT
 
 
 def _say(sentence: str) -> None:
     print(f"lockstep: {sentence}", file=sys.stderr)
+
+
+def _say_notes(error: BaseException) -> None:
+    for note in _notes(error):
+        _say(note)
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What cleaning up has to add to an error: each note is a sentence about something that is still there."""
+    return list(getattr(error, "__notes__", ()))
 
 
 def _trace() -> None:

@@ -107,7 +107,7 @@ def _tell(plan: Plan, cluster: ClusterSpec | ExternalSpec, backend: str, as_json
 @as_json
 def replay(run: str | None, where: ExternalSpec | None, runs_dir: Path, as_json: bool) -> int:
     """Carry out the stored plan of a run again, on a cluster of the same spec (RUN defaults to the latest)."""
-    from harness.cluster.external import planned_topic
+    from harness.cluster.external import with_planned_topics
     from harness.plan import read_plan
     from harness.rundir import find_run, read_run_info
 
@@ -123,7 +123,7 @@ def replay(run: str | None, where: ExternalSpec | None, runs_dir: Path, as_json:
         return _carry_out(plan, spec, info.backend, runs_dir, as_json)
     if where is None:
         raise UsageError(f"{info.run} ran on a cluster that is not ours: say where to, as in {info.replay}")
-    plan = plan.with_topics(lambda name: planned_topic(info.run, name))
+    plan = with_planned_topics(plan, info.run)
     return _carry_out(plan, where, info.backend, runs_dir, as_json)
 
 
@@ -220,6 +220,8 @@ def _print_story(plan: Plan, directory: Path) -> None:
         fields = entry.fields
         if entry.kind == "topic":
             echo(f"topic      {fields['name']} ({'left there as evidence' if fields.get('kept') else 'deleted again'})")
+            for missing in fields.get("not_in_sync", ()):
+                echo(f"  in the end {missing}")
         if entry.kind == "fault":
             echo(f"fault      {fields['fault']} of {fields['target_resolved']} ({fields['target_asked']})")
             for phase in ("proof", "healed"):

@@ -22,7 +22,19 @@ USERNAME = ("sasl.username",)
 PASSWORD = ("sasl.password",)
 AUTHORITIES = ("ssl.truststore.location", "ssl.ca.location")
 AUTHORITIES_TYPE = ("ssl.truststore.type",)
-UNDERSTOOD = (*BOOTSTRAP, *PROTOCOL, *MECHANISM, *JAAS, *USERNAME, *PASSWORD, *AUTHORITIES, *AUTHORITIES_TYPE)
+NAME_CHECK = ("ssl.endpoint.identification.algorithm",)
+UNDERSTOOD = (
+    *BOOTSTRAP, *PROTOCOL, *MECHANISM, *JAAS, *USERNAME, *PASSWORD, *AUTHORITIES, *AUTHORITIES_TYPE, *NAME_CHECK,
+)  # fmt: skip
+
+# By how their names begin. What is in none of these says how a client works and not how it gets in.
+CERTIFICATES = ("ssl.keystore.", "ssl.key.", "ssl.certificate.")
+ACCESS = ("security.", "ssl.", "sasl.", "enable.ssl.", "config.providers")
+HARMLESS = (
+    "ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.truststore.password",
+    "sasl.kerberos.", "sasl.oauthbearer.", "sasl.login.refresh.",
+)  # fmt: skip
+"""Of those of access: what both sides agree on by themselves, or what no mechanism or trust store of ours reads."""
 
 LOGIN_MODULES = {
     Mechanism.PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -56,6 +68,11 @@ def read_client_properties(path: Path, bootstrap: str | None = None) -> Access:
     return access
 
 
+def ignored_properties(path: Path) -> list[str]:
+    """Names in the file that have no effect on how Lockstep gets in, and so have none at all."""
+    return _Properties(path).ignored
+
+
 def client_properties(access: Access) -> str:
     """The same the other way round, but for the servers: a file for Java clients. It holds the password."""
     properties = {"security.protocol": access.protocol.value}
@@ -78,9 +95,26 @@ class _Properties:
                 self._values = javaproperties.load(file)
         except (OSError, ValueError) as error:
             raise UsageError(f"client properties cannot be read from {path}: {type(error).__name__}") from error
-        if unknown := sorted(self._values.keys() - set(UNDERSTOOD)):
+        others = sorted(name for name, value in self._values.items() if value and name not in UNDERSTOOD)
+        self.ignored = [name for name in others if name.startswith(HARMLESS) or not name.startswith(ACCESS)]
+        self._require_supported([name for name in others if name not in self.ignored])
+
+    def _require_supported(self, names: list[str]) -> None:
+        """What would change who we are or how we connect must not be ignored."""
+        if certificates := [name for name in names if name.startswith(CERTIFICATES)]:
             raise UsageError(
-                f"{path}: Lockstep cannot do anything with {', '.join(unknown)}; it understands {', '.join(UNDERSTOOD)}"
+                f"{self._path}: client certificates (mTLS) are not supported yet, so {', '.join(certificates)} cannot "
+                "be used: give the properties of a user who logs in with SASL"
+            )
+        if names:
+            raise UsageError(
+                f"{self._path}: {', '.join(names)} would change how we connect or who we are, and is not supported; of "
+                f"such properties Lockstep understands {', '.join(UNDERSTOOD)}"
+            )
+        if self._values.get(NAME_CHECK[0], "https").strip().lower() != "https":
+            raise UsageError(
+                f"{self._path}: whether a certificate names its host is always checked: leave out {NAME_CHECK[0]}, or "
+                "set it to https"
             )
 
     def get(self, names: tuple[str, ...]) -> str | None:

@@ -6,15 +6,17 @@ a run makes on it; they are in the ledger, and are deleted unless they are evide
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Sequence
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 from harness.clients.access import Access
 from harness.clients.wire.features import ask_features
-from harness.clients.wire.metadata import ClusterView, ask_metadata
-from harness.clients.wire.topics import create_topic, delete_topic
+from harness.clients.wire.metadata import ClusterView, PartitionView, ask_metadata
+from harness.clients.wire.topics import TopicRefused, create_topic, delete_topic
 from harness.closeable import Closeable
 from harness.cluster.brokers import Brokers
 from harness.cluster.external_spec import External, ExternalSpec
@@ -23,7 +25,7 @@ from harness.errors import ClusterError, EnvironmentError_, UsageError
 from harness.ledger import Entry, Ledger
 from harness.network.topology import Address
 from harness.plan import Heal, Hold, Plan, TopicPlan
-from harness.wait import wait_until
+from harness.wait import WaitTimeout, wait_until
 
 KIND = "topic"
 PREFIX = "lockstep-"
@@ -31,6 +33,7 @@ PREFIX = "lockstep-"
 
 ASK_S = 10.0
 CONTROLLER_S = 30.0
+LEADERS_S = 60.0
 
 RECORDED = ("unclean.leader.election.enable",)
 """Defaults of the cluster's topics on which it depends what Kafka promises."""
@@ -53,14 +56,19 @@ def require_harmless(plan: Plan) -> None:
         )
 
 
-def own_topic(run: str, topic: str) -> str:
-    """What a planned topic is called on a cluster that has other topics: by it one finds the run that made it."""
-    return f"{PREFIX}{run}-{topic}"
+def with_own_topics(plan: Plan, run: str) -> Plan:
+    """The plan with topics as they are called on a cluster that has others: by it one finds the run that made them.
+
+    What is drawn keeps apart two runs of one name, which machines that do not know of each other may start at once.
+    """
+    drawn = secrets.token_hex(4)
+    return plan.with_topics(lambda topic: f"{PREFIX}{run}-{drawn}-{topic}")
 
 
-def planned_topic(run: str, own: str) -> str:
+def with_planned_topics(plan: Plan, run: str) -> Plan:
     """The other way round."""
-    return own.removeprefix(own_topic(run, ""))
+    own = re.compile(rf"{PREFIX}{re.escape(run)}-[0-9a-f]{{8}}-")
+    return plan.with_topics(lambda topic: own.sub("", topic, count=1))
 
 
 def reach(spec: ExternalSpec) -> External:
@@ -90,7 +98,7 @@ def tried(spec: ExternalSpec, external: External, topics: Sequence[TopicPlan]) -
     for topic in topics:
         config = create_topic(
             address,
-            f"{PREFIX}{uuid.uuid4().hex}-{topic.name}",
+            f"{PREFIX}{secrets.token_hex(16)}-{topic.name}",
             partitions=topic.partitions,
             replication=topic.replication,
             config=topic.properties,
@@ -108,7 +116,7 @@ class ExternalCluster(Brokers, Closeable):
         self._found = found
         self._access = spec.access()
         self._ledger = ledger
-        self._topics: list[Entry] = []
+        self._topics: dict[str, Entry] = {}
         self._addresses = {id_: Access(bootstrap=where).addresses[0] for id_, where in found.brokers.items()}
 
     def start(self) -> None:
@@ -153,14 +161,63 @@ class ExternalCluster(Brokers, Closeable):
             raise ClusterError(f"there is a topic {name} already, and it is not ours")
         where = {"bootstrap_servers": self._found.bootstrap_servers, "client_config": self._found.client_config}
         entry = self._ledger.intent(KIND, name=name, **where)
-        self._topics.append(entry)
-        super().create_topic(name, partitions=partitions, replication=replication, config=config)
+        self._topics[name] = entry
+        try:
+            super().create_topic(name, partitions=partitions, replication=replication, config=config)
+        except TopicRefused as refused:
+            entry.failed(error=str(refused))  # whoever has a topic of that name, it is not ours to delete
+            raise
         entry.effect()
 
-    def keep_topics(self) -> None:
-        """Leave this run's topics where they are, as evidence; from now on they are the user's."""
-        for entry in self._topics:
-            entry.healed(kept=True)
+    def wait_led(self, topic: str, partitions: int, timeout_s: float = LEADERS_S) -> set[int]:
+        """Wait until every partition has a leader that answers; returns those that have one, then or in the end.
+
+        More is not ours to wait for: a broker that is down may stay down.
+        """
+        led: set[int] = set()
+
+        def all_led() -> bool:
+            views = self.ask_all((topic,))
+            led.clear()
+            led.update(number for number, view in _newest(topic, views).items() if view.leader in views)
+            return led >= set(range(partitions))
+
+        with suppress(WaitTimeout):
+            wait_until(all_led, timeout_s=timeout_s, what=f"{topic} to be led", interval_s=0.2)
+        return led
+
+    def note_not_in_sync(self, topic: str) -> list[str]:
+        """What is missing of a topic, and which brokers do not answer; it is in the ledger from now on."""
+        views = self.ask_all((topic,))
+        missing = [f"broker {id_} does not answer" for id_ in self.broker_ids if id_ not in views]
+        missing += [
+            f"{topic}-{number} has {'a' if view.leader >= 0 else 'no'} leader and ISR {sorted(view.isr)} of replicas "
+            f"{sorted(view.replicas)}"
+            for number, view in sorted(_newest(topic, views).items())
+            if not view.in_sync
+        ]
+        if missing:
+            self._topics[topic].effect(not_in_sync=missing)
+        return missing
+
+
+def keep_topics(ledger: Ledger) -> list[str]:
+    """Leave a run's topics where they are, as evidence; from now on they are the user's. Tells which they are."""
+    topics = [entry for entry in ledger.open_entries() if entry.kind == KIND and entry.phase("effect") is not None]
+    for entry in topics:
+        entry.healed(kept=True)
+    return [entry.fields["name"] for entry in reversed(topics)]
+
+
+@contextmanager
+def evidence_kept(ledger: Ledger) -> Iterator[None]:
+    """When the block ends badly, the topics that it made stay: what they hold may be all that tells why."""
+    try:
+        yield
+    except BaseException as error:
+        if kept := keep_topics(ledger):
+            error.add_note(f"left on the cluster as evidence: {', '.join(kept)}")
+        raise
 
 
 def heal_topic(entry: Entry) -> list[str]:
@@ -170,6 +227,16 @@ def heal_topic(entry: Entry) -> list[str]:
     found = delete_topic(_controller(access), name, access=access)
     entry.healed(found=found)
     return [f"topic {name} at {servers}"] if found else []
+
+
+def _newest(topic: str, views: dict[int, ClusterView]) -> dict[int, PartitionView]:
+    """Of each partition the view with the highest leader epoch that any broker has."""
+    newest: dict[int, PartitionView] = {}
+    for view in (partition for cluster in views.values() for partition in cluster.partitions):
+        known = newest.get(view.partition)
+        if view.topic == topic and (known is None or view.leader_epoch > known.leader_epoch):
+            newest[view.partition] = view
+    return newest
 
 
 def _first_view(access: Access) -> tuple[Address, ClusterView]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from harness.clients.access import Access
-from harness.clients.properties import read_client_properties
+from harness.clients.properties import ignored_properties, read_client_properties
 from harness.errors import UsageError
 
 
@@ -32,6 +32,10 @@ class ExternalSpec(msgspec.Struct, frozen=True, kw_only=True):
         access = Access(bootstrap=self.bootstrap_servers)
         _ = access.addresses  # what is no list of servers is refused here
         return access
+
+    def ignored(self) -> list[str]:
+        """What the file says that is no matter of access, and so has no effect here."""
+        return [] if self.client_config is None else ignored_properties(Path(self.client_config))
 
 
 class External(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.clients.access import Access, SecurityProtocol
-from harness.clients.properties import client_properties, read_client_properties
+from harness.clients.properties import client_properties, ignored_properties, read_client_properties
 from harness.cluster.spec import Mechanism
 from harness.errors import UsageError
 
@@ -77,12 +77,47 @@ def test_what_is_written_is_read_again(ca: Path) -> None:
     assert read_client_properties(file(ca.parent, client_properties(access)), "one:9092") == access
 
 
+def test_what_does_not_concern_access_is_ignored_and_named(ca: Path) -> None:
+    """As people copy them from an application; a key store without a value is none."""
+    others = """
+client.id=payments
+acks=1
+session.timeout.ms=10000
+ssl.endpoint.identification.algorithm=HTTPS
+ssl.protocol=TLSv1.3
+ssl.truststore.password=s3cret
+ssl.keystore.location=
+sasl.login.refresh.window.factor=0.8
+"""
+    application = file(ca.parent, JAVA.format(ca=ca) + others)
+    assert ignored_properties(application) == [
+        "acks",
+        "client.id",
+        "sasl.login.refresh.window.factor",
+        "session.timeout.ms",
+        "ssl.protocol",
+        "ssl.truststore.password",
+    ]
+    access = read_client_properties(application)
+    assert ignored_properties(file(ca.parent, JAVA.format(ca=ca))) == []
+    assert read_client_properties(ca.parent / "client.properties") == access
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("", "names no servers: add bootstrap.servers=host:port"),
         ("bootstrap.servers=one", "'one' is not a bootstrap server: write host:port"),
-        ("acks=all\nssl.keystore.location=k.jks\n", r"cannot do anything with acks, ssl.keystore.location; it underst"),
+        (
+            "acks=all\nssl.keystore.location=k.jks\nssl.key.password=s3cret\nsecurity.providers=x",
+            r"client certificates \(mTLS\) are not supported yet, so ssl.key.password, ssl.keystore.location cannot be",
+        ),
+        ("ssl.certificate.location=me.pem", r"client certificates \(mTLS\) are not supported yet"),
+        ("acks=all\nssl.truststore.certificates=s3cret", "ssl.truststore.certificates would change how we connect or"),
+        ("sasl.client.callback.handler.class=a.B", "sasl.client.callback.handler.class would change how we connect"),
+        ("enable.ssl.certificate.verification=false", "enable.ssl.certificate.verification would change how we con"),
+        ("config.providers=file", "config.providers would change how we connect or who we are, and is not supported"),
+        ("ssl.endpoint.identification.algorithm=", "whether a certificate names its host is always checked: leave out"),
         ("bootstrap.servers=a:1\nsecurity.protocol=TLS", "security.protocol is one of PLAINTEXT, SSL, .* not 'TLS'"),
         ("bootstrap.servers=a:1\nsasl.mechanism=GSSAPI", "sasl.mechanism is one of PLAIN, .* not 'GSSAPI'"),
         ("bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL", "SASL_SSL needs a SASL mechanism, a user name and a"),

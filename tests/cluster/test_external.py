@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -14,15 +16,27 @@ import pytest
 from harness.checker import SparkStarter
 from harness.checker.conditions import read_conditions
 from harness.cli.main import run_cli
+from harness.clients.wire.metadata import ClusterView
 from harness.cluster.backends import Backend
 from harness.cluster.cluster import Cluster
-from harness.cluster.external import ExternalCluster, heal_topic, own_topic, planned_topic, reach, tried
+from harness.cluster.external import (
+    KIND,
+    PREFIX,
+    ExternalCluster,
+    evidence_kept,
+    heal_topic,
+    keep_topics,
+    reach,
+    tried,
+    with_own_topics,
+    with_planned_topics,
+)
 from harness.cluster.external_spec import ExternalSpec
 from harness.cluster.spec import Listener
-from harness.errors import ClusterError, EnvironmentError_, UsageError
+from harness.errors import CheckerError, ClusterError, EnvironmentError_, UsageError
 from harness.heal import heal, owning
 from harness.history.store import open_history
-from harness.ledger import LEDGER, Ledger, read_ledger
+from harness.ledger import LEDGER, Entry, Ledger, read_ledger
 from harness.plan import Plan, PlanBuilder, TopicPlan, read_plan
 from harness.progress import Progress
 from harness.run import Finished, run
@@ -60,10 +74,39 @@ def small_plan(describe: Callable[[PlanBuilder], None] = lambda _: None) -> Plan
     return plan.build()
 
 
-def run_on(spec: ExternalSpec, plan: Plan, runs: Path, spark: SparkStarter) -> Finished:
-    finished = run(plan, spec=spec, backend=Backend.EXTERNAL, runs=runs, progress=Progress(quiet=True), spark=spark)
+class Meanwhile(Progress):
+    """Tells nobody what a run does, but does something itself as soon as the run gets to one of its actions."""
+
+    def __init__(self, at: str, do: Callable[[], None]) -> None:
+        super().__init__(quiet=True)
+        self._at = at
+        self._do = do
+        self.said: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+    @contextmanager
+    def action(self, what: str) -> Iterator[None]:
+        if what.startswith(self._at):
+            self._do()
+        with super().action(what):
+            yield
+
+
+def run_on(
+    spec: ExternalSpec, plan: Plan, runs: Path, spark: SparkStarter, progress: Progress | None = None
+) -> Finished:
+    progress = progress or Progress(quiet=True)
+    finished = run(plan, spec=spec, backend=Backend.EXTERNAL, runs=runs, progress=progress, spark=spark)
     write_all(finished.directory)
     return finished
+
+
+def topic_entry(run: Path) -> Entry:
+    """What the ledger says of a run's only topic."""
+    (entry,) = (entry for entry in read_ledger(run / LEDGER) if entry.kind == KIND)
+    return entry
 
 
 def test_the_cluster_is_found_by_one_of_its_brokers(lockstep_cluster: Cluster, spec: ExternalSpec) -> None:
@@ -103,7 +146,7 @@ def test_a_topic_goes_when_the_run_does(lockstep_cluster: Cluster, spec: Externa
 def test_a_topic_that_is_evidence_stays(lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path) -> None:
     with owning(tmp_path) as ledger, ExternalCluster(spec, reach(spec), ledger) as external:
         external.create_topic("external-stays", partitions=1, replication=3, config={})
-        external.keep_topics()
+        assert keep_topics(ledger) == ["external-stays"]
     assert "external-stays" in topics_of(lockstep_cluster)
     assert heal(tmp_path).removed == ()
     (entry,) = read_ledger(tmp_path / LEDGER)
@@ -120,6 +163,46 @@ def test_a_topic_of_the_users_is_never_touched(lockstep_cluster: Cluster, spec: 
         external.create_topic("theirs", partitions=1, replication=3, config={})
     assert read_ledger(tmp_path / LEDGER) == []
     assert "theirs" in topics_of(lockstep_cluster)
+
+
+def test_the_topic_of_a_run_that_came_first_is_never_touched(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made after the other run has seen that there is none."""
+    ask_all = ExternalCluster.ask_all
+
+    def ask_and_be_late(self: ExternalCluster, topics: tuple[str, ...] | None = ()) -> dict[int, ClusterView]:
+        views = ask_all(self, topics)
+        if topics:
+            monkeypatch.undo()
+            lockstep_cluster.create_topic("winners", partitions=1, replication=3, config={})
+        return views
+
+    monkeypatch.setattr(ExternalCluster, "ask_all", ask_and_be_late)
+    with (
+        pytest.raises(ClusterError, match="topic winners was not created: topic_already_exists"),
+        owning(tmp_path) as ledger,
+        ExternalCluster(spec, reach(spec), ledger) as external,
+    ):
+        external.create_topic("winners", partitions=1, replication=3, config={})
+    assert topic_entry(tmp_path).phase("failed") is not None
+    assert "winners" in topics_of(lockstep_cluster)
+
+
+def test_the_topics_of_a_block_that_fails_are_evidence(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path
+) -> None:
+    with (  # noqa: PT012 - the block is to fail
+        pytest.raises(CheckerError) as failed,
+        owning(tmp_path) as ledger,
+        evidence_kept(ledger),
+        ExternalCluster(spec, reach(spec), ledger) as external,
+    ):
+        external.create_topic("external-evidence", partitions=1, replication=3, config={})
+        raise CheckerError("out of memory")
+    assert failed.value.__notes__ == ["left on the cluster as evidence: external-evidence"]
+    assert "external-evidence" in topics_of(lockstep_cluster)
+    assert topic_entry(tmp_path).fields["kept"] is True
 
 
 def test_heal_deletes_the_topic_of_a_run_that_died(
@@ -168,7 +251,8 @@ def test_a_run_that_passes_leaves_nothing_on_the_cluster(
     before = topics_of(lockstep_cluster)
     finished = run_on(spec, small_plan(), tmp_path / "runs", lockstep_spark)
     assert finished.verdict.verdict == "pass"
-    name = own_topic(finished.directory.name, "orders")
+    name = topic_entry(finished.directory).fields["name"]
+    assert re.fullmatch(f"{PREFIX}{finished.directory.name}-[0-9a-f]{{8}}-orders", name)
     assert [topic.name for topic in read_plan(finished.directory).topics] == [name]
     assert configuration(finished.directory) == Configuration(replication=3, min_isr=2, elr=True)
     wait_gone(lockstep_cluster, name)
@@ -206,7 +290,90 @@ def test_a_run_that_does_not_pass_leaves_its_topics(
     plan = small_plan(lambda plan: plan.expect("no-lost-acks", "permitted"))
     finished = run_on(spec, plan, tmp_path / "runs", lockstep_spark)
     assert finished.verdict.verdict == "undecided"
-    assert own_topic(finished.directory.name, "orders") in topics_of(lockstep_cluster)
+    assert topic_entry(finished.directory).fields["name"] in topics_of(lockstep_cluster)
+
+
+@contextmanager
+def back_again(cluster: Cluster, broker_id: int) -> Iterator[None]:
+    """Whatever happens to a broker meanwhile, it is there for the next test."""
+    try:
+        yield
+    finally:
+        cluster.broker(broker_id).start()
+        cluster.wait_ready()
+
+
+@pytest.mark.spark
+def test_a_broker_that_stays_down_does_not_cost_the_verdict(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
+) -> None:
+    progress = Meanwhile("clients at work", lockstep_cluster.broker(3).kill)
+    with back_again(lockstep_cluster, 3):
+        finished = run_on(spec, small_plan(), tmp_path / "runs", lockstep_spark, progress)
+    assert finished.verdict.verdict == "pass"
+    assert finished.verdict.counts["read"] > 0
+    missing = topic_entry(finished.directory).fields["not_in_sync"]
+    assert missing[0] == "broker 3 does not answer"
+    assert [line for line in progress.said if line.startswith("not in sync: ")] == [
+        f"not in sync: {what}" for what in missing
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_a_partition_that_has_no_leader_in_the_end_is_undecided(
+    lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
+) -> None:
+    """Three partitions with one replica each, so that one of them is on the broker that stays down."""
+    plan = PlanBuilder("small", 5)
+    orders = plan.topic("orders", partitions=3, replication=1, min_isr=1)
+    plan.write(orders, clients=1, rate_per_s=100)
+    plan.hold(seconds=2)
+    plan.hold(seconds=1.5)
+    progress = Meanwhile("clients at work for 1.5 s", lockstep_cluster.broker(3).kill)
+    with back_again(lockstep_cluster, 3):
+        finished = run_on(spec, plan.build(), tmp_path / "runs", lockstep_spark, progress)
+    assert finished.verdict.verdict == "undecided"
+    (lost,) = (one for one in finished.verdict.guarantees if one.name == "no-lost-acks")
+    assert lost.reason.startswith("1 of 3 partitions were not read to their ends")
+    entry = topic_entry(finished.directory)
+    assert [what for what in entry.fields["not_in_sync"] if "no leader" in what]
+    assert entry.fields["kept"] is True
+
+
+@pytest.mark.parametrize(("at", "error"), [("clients at work", KeyboardInterrupt), ("judging", CheckerError)])
+@pytest.mark.spark
+def test_a_run_that_is_not_judged_leaves_its_topics(
+    lockstep_cluster: Cluster,
+    spec: ExternalSpec,
+    tmp_path: Path,
+    lockstep_spark: SparkStarter,
+    at: str,
+    error: type[BaseException],
+) -> None:
+    def end() -> None:
+        raise error
+
+    with pytest.raises(error) as ended:
+        run_on(spec, small_plan(), tmp_path / "runs", lockstep_spark, Meanwhile(at, end))
+    entry = topic_entry(tmp_path / "runs" / "latest")
+    assert entry.fields["kept"] is True
+    assert entry.fields["name"] in topics_of(lockstep_cluster)
+    assert ended.value.__notes__ == [f"left on the cluster as evidence: {entry.fields['name']}"]
+
+
+def test_what_a_client_config_says_in_vain_is_told(
+    spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
+) -> None:
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    config = tmp_path / "client.properties"
+    config.write_text(f"bootstrap.servers={spec.bootstrap_servers}\nclient.id=payments\nacks=1\n")
+    progress = Meanwhile("looking for", end)
+    with pytest.raises(KeyboardInterrupt):
+        run_on(ExternalSpec(client_config=str(config)), small_plan(), tmp_path / "runs", lockstep_spark, progress)
+    assert progress.said[0] == f"{config}: acks, client.id ignored, as it does not concern access"
 
 
 @pytest.mark.long
@@ -223,7 +390,7 @@ def test_a_replay_is_the_same_plan_with_topics_of_its_own(
 
 
 def planned(run: Path) -> Plan:
-    return read_plan(run).with_topics(lambda name: planned_topic(run.name, name))
+    return with_planned_topics(read_plan(run), run.name)
 
 
 def test_a_replay_wants_to_know_where(spec: ExternalSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -324,7 +491,9 @@ def test_what_is_no_kafka(no_kafka: str) -> None:
 
 def test_names_there_and_back() -> None:
     plan = small_plan()
-    renamed = plan.with_topics(lambda name: own_topic("a-run", name))
-    assert {topic.name for topic in renamed.topics} == {"lockstep-a-run-orders"}
-    assert {workload.topic for workload in renamed.workloads} == {"lockstep-a-run-orders"}
-    assert renamed.with_topics(lambda name: planned_topic("a-run", name)) == plan
+    renamed, other = with_own_topics(plan, "a-run"), with_own_topics(plan, "a-run")
+    (name,) = (topic.name for topic in renamed.topics)
+    assert re.fullmatch("lockstep-a-run-[0-9a-f]{8}-orders", name)
+    assert {workload.topic for workload in renamed.workloads} == {name}
+    assert {topic.name for topic in other.topics} != {name}, "another run of that name has topics of its own"
+    assert with_planned_topics(renamed, "a-run") == with_planned_topics(other, "a-run") == plan

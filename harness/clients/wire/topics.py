@@ -22,6 +22,10 @@ TIMEOUT = i32Timedelta.parse(timedelta(seconds=10))
 TIMEOUT_S = 15.0
 
 
+class TopicRefused(ClusterError):
+    """The cluster said no, and for good: it has not made this topic, and will not."""
+
+
 def create_topic(
     address: Address,
     name: str,
@@ -35,6 +39,7 @@ def create_topic(
 ) -> dict[str, str]:
     """Create one topic, or only ask whether it could be; any error of the cluster is a `ClusterError` with its name.
 
+    It is a `TopicRefused` if no such topic can come of it; after others, such as a time-out, one may.
     Returns all of the topic's configuration, defaults included (KIP-525); nothing where we may not know.
     """
     topic = CreatableTopic(
@@ -53,7 +58,9 @@ def create_topic(
     assert isinstance(response, CreateTopicsResponse)
     (result,) = response.topics
     if result.error_code is not ErrorCode.none:
-        raise ClusterError(f"topic {name} was not created: {result.error_code.name} ({result.error_message})")
+        unsure = result.error_code.retriable or result.error_code is ErrorCode.unknown_server_error
+        error = ClusterError if unsure else TopicRefused
+        raise error(f"topic {name} was not created: {result.error_code.name} ({result.error_message})")
     return {config.name: config.value for config in result.configs or () if config.value is not None}
 
 
