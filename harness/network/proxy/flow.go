@@ -243,13 +243,15 @@ func (f *Flow) carry(stub *toxics.ToxicStub, conn *connection, regime *regime) {
 			return
 		case received := <-input:
 			if received == nil {
-				conn.unkeep(regime)
+				conn.unkeep()
+				conn.flush(regime)
 				conn.ended = true
 			} else {
 				conn.receive(regime, received)
 			}
 		case <-answered:
-			conn.inject(regime)
+			conn.inject()
+			conn.flush(regime)
 		case <-broken:
 			conn.breakOff()
 		case output <- first:

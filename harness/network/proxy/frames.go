@@ -31,6 +31,7 @@ type framing struct {
 	assembling *request // it is decided upon when all of it is there
 	held       bool     // what is kept, and all behind it, waits for another condition
 	behind     []byte
+	decided    []byte // what may pass, gathered: pieces of frames would each cost a write
 	clientID   string
 }
 
@@ -38,10 +39,13 @@ type framing struct {
 func (c *connection) receive(regime *regime, received *stream.StreamChunk) {
 	switch {
 	case c.talk.isForeign():
-		c.unkeep(regime)
+		c.unkeep()
+		c.flush(regime)
 		regime.enqueue(c, received)
 	case len(regime.rules) > 0 || len(c.kept) > 0 || (c.towards == source && c.talk.owes()):
+		c.decided = make([]byte, 0, len(c.kept)+len(received.Data))
 		c.sift(regime, received.Data)
+		c.flush(regime)
 	default:
 		c.follow(received.Data)
 		regime.enqueue(c, received)
@@ -82,11 +86,11 @@ func (c *connection) sift(regime *regime, data []byte) {
 			data = c.siftHead(regime, data)
 		}
 		if c.talk.isForeign() {
-			c.unkeep(regime)
-			c.emit(regime, data)
+			c.unkeep()
+			c.emit(data)
 			return
 		}
-		c.inject(regime)
+		c.inject()
 	}
 }
 
@@ -117,7 +121,7 @@ func (c *connection) siftBody(regime *regime, data []byte) []byte {
 	size := min(c.left, len(data))
 	c.left -= size
 	if c.assembling == nil {
-		c.emit(regime, data[:size])
+		c.emit(data[:size])
 	} else {
 		c.kept = append(c.kept, data[:size]...)
 		if c.left == 0 {
@@ -193,7 +197,7 @@ func (c *connection) decideOnWhole(regime *regime) {
 	c.assembling = nil
 	parsed := parseRequest(c.kept[lengthSize:])
 	if parsed == nil { // a version we do not know
-		c.unkeep(regime)
+		c.unkeep()
 		return
 	}
 	c.talk.names(request, partitionsOf(parsed))
@@ -214,6 +218,7 @@ func (c *connection) decide(regime *regime, request *request, answer func(code i
 		case rule.Do == "hold":
 			c.held = true
 		case rule.Do == "postpone":
+			c.flush(regime)
 			due := time.Now().Add(time.Duration(rule.Ms) * time.Millisecond)
 			c.waiting = append(c.waiting, chunk{&stream.StreamChunk{Data: c.kept}, due})
 			c.kept = nil
@@ -226,12 +231,12 @@ func (c *connection) decide(regime *regime, request *request, answer func(code i
 		}
 		return
 	}
-	c.unkeep(regime)
+	c.unkeep()
 }
 
 // unkeep lets pass what was kept.
-func (c *connection) unkeep(regime *regime) {
-	c.emit(regime, c.kept)
+func (c *connection) unkeep() {
+	c.emit(c.kept)
 	c.kept, c.assembling, c.whole = nil, nil, false
 }
 
@@ -239,11 +244,13 @@ func (c *connection) unkeep(regime *regime) {
 func (c *connection) release(regime *regime) {
 	behind := c.behind
 	c.held, c.behind = false, nil
-	c.unkeep(regime)
+	c.unkeep()
+	c.flush(regime)
 	if len(behind) > 0 {
 		c.receive(regime, &stream.StreamChunk{Data: behind, Timestamp: time.Now()})
 	}
-	c.inject(regime)
+	c.inject()
+	c.flush(regime)
 }
 
 // breakOff ends the connection after what may still pass; what is kept is lost.
@@ -253,17 +260,23 @@ func (c *connection) breakOff() {
 }
 
 // inject lets answers of ours pass whose turn has come, between two frames.
-func (c *connection) inject(regime *regime) {
+func (c *connection) inject() {
 	if c.towards != source || c.held || c.left > 0 || len(c.head) > 0 {
 		return
 	}
 	for _, answer := range c.talk.dueAnswers() {
-		c.emit(regime, answer)
+		c.emit(answer)
 	}
 }
 
-func (c *connection) emit(regime *regime, data []byte) {
-	if len(data) > 0 {
-		regime.enqueue(c, &stream.StreamChunk{Data: data, Timestamp: time.Now()})
+func (c *connection) emit(data []byte) {
+	c.decided = append(c.decided, data...)
+}
+
+// flush passes on what was decided upon.
+func (c *connection) flush(regime *regime) {
+	if len(c.decided) > 0 {
+		regime.enqueue(c, &stream.StreamChunk{Data: c.decided, Timestamp: time.Now()})
+		c.decided = nil
 	}
 }
