@@ -33,12 +33,12 @@ def missed(cluster: Cluster, node: Node, timeout_s: float = MISSED_S) -> Proof:
         proof: Proof = {"missed_by": others}
     elif node.spec.is_voter:
         wait_until(
-            lambda: controller_id(cluster) != node.spec.id,
+            lambda: not answers(cluster, node) and controller_id(cluster) != node.spec.id,
             timeout_s=timeout_s,
-            what=f"{node.name} not to be the active controller",
+            what=f"{node.name} not to answer and not to be the active controller",
             interval_s=0.1,
         )
-        proof = {"active_controller": controller_id(cluster)}
+        proof = {"answers": False, "active_controller": controller_id(cluster)}
     else:
         wait_until(lambda: not _zookeeper_answers(node.direct), timeout_s=timeout_s, what=f"{node.name} not to answer")
         proof = {"answers": False}
