@@ -14,6 +14,7 @@ KRAFT: dict[str, Any] = {}
 ZK: dict[str, Any] = {"mode": "zk"}
 KRAFT_QUORUM: dict[str, Any] = {"controllers": 3}
 ZK_ENSEMBLE: dict[str, Any] = {"mode": "zk", "zookeepers": 3}
+SASL: dict[str, Any] = {"security": {"sasl": "SCRAM-SHA-512"}}
 COMBINED: dict[str, Any] = {"mode": "kraft-combined"}
 
 GROUP = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
@@ -37,4 +38,5 @@ def leader_of(topic: str) -> LeaderOf:
 
 
 def _name(shape: dict[str, Any]) -> str:
-    return "-".join(map(str, shape.values())) or "kraft"
+    values = (value for field in shape.values() for value in (field.values() if isinstance(field, dict) else [field]))
+    return "-".join(map(str, values)) or "kraft"

@@ -17,12 +17,12 @@ from harness.plan import Inject
 from harness.pytest_plugin import Clusters
 from harness.targets import ActiveController, ClientSide, OneBroker
 from tests.faults.injected import injected, last_fault, writing
-from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
+from tests.faults.shapes import GROUP, KRAFT, SASL, ZK, leader_of, new_topic, shapes
 
 pytestmark = GROUP
 
 
-@shapes(KRAFT, ZK)
+@shapes(KRAFT, ZK, SASL)
 def test_replication_of_a_leader_takes_longer(
     lockstep_clusters: Clusters, tmp_path: Path, shape: dict[str, Any]
 ) -> None:
