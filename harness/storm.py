@@ -9,10 +9,10 @@ from harness.faults.fault import FaultKind, find_faults
 from harness.plan import PlanBuilder, TopicPlan
 from harness.targets import (
     ActiveController,
+    ClientSide,
     FollowerOf,
     LeaderOf,
     OneBroker,
-    OneTopic,
     OneZooKeeper,
     Target,
     WholeCluster,
@@ -26,6 +26,10 @@ WEIGHTS = {"kill": 4, "pause": 3, "stop": 2, "replication-cut": 3, "isolate": 3,
 """How often a fault is drawn, against 1 for all others: crashes and partitions are what clusters meet most."""
 
 
+ON_TOP = ("latency", "jitter", "client-crash")
+"""What may come while another fault is there: it breaks nothing that the other's proof needs."""
+
+
 def storm(plan: PlanBuilder, topic: TopicPlan, seconds: float) -> None:
     """Draw faults until the time is filled: steady, broken, healed, recovered, and again.
 
@@ -37,7 +41,7 @@ def storm(plan: PlanBuilder, topic: TopicPlan, seconds: float) -> None:
         left -= _hold(plan, left, 0.5, 2)
         first = plan.pick(kinds, [WEIGHTS.get(kind.name, 1) for kind in kinds])
         with plan.inject(first.name, _target(plan, first, topic)):
-            mild = [kind for kind in kinds if kind.takes == 0 and kind is not first and first.takes <= 1]
+            mild = [kind for kind in kinds if kind.name in ON_TOP and kind is not first]
             if mild and plan.draw(0, 1) < OVERLAP:
                 left -= _hold(plan, left, 0.5, 1)
                 second = plan.pick(mild)
@@ -61,8 +65,8 @@ def _target(plan: PlanBuilder, kind: FaultKind, topic: TopicPlan) -> Target:
 
 
 def targets_of(kind: FaultKind, spec: ClusterSpec, topic: TopicPlan) -> Iterator[Target]:
-    """Everyone in such a cluster, and around that topic, whom the fault can hit."""
-    everyone: list[Target] = [WholeCluster(), ActiveController(), OneTopic(topic=topic.name)]
+    """Everyone in such a cluster, and around that topic, whom the fault can hit; topics are left to scenarios."""
+    everyone: list[Target] = [WholeCluster(), ActiveController(), ClientSide()]
     everyone += [LeaderOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
     everyone += [FollowerOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
     everyone += [OneBroker(id=id_) for id_ in spec.broker_ids]

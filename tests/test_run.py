@@ -253,8 +253,8 @@ def test_the_cut_bit_and_the_old_leader_truncated_what_was_lost(
 ) -> None:
     run, _ = acks_one_loss
     cut, kill = json.loads((run / "series.json").read_bytes())["faults"]
-    assert cut["proof"]["leader_log_end_after"] > max(cut["proof"]["follower_log_ends"].values())
-    assert cut["proof"]["isr_still"] == [1, 2, 3]
+    assert cut["proof"]["leader_log_end"] > max(cut["proof"]["follower_log_ends"].values())
+    assert cut["proof"]["isr"] == [1, 2, 3]
     assert kill["resolved"] == cut["resolved"]
     assert kill["proof"]["leader_epoch_after"] == kill["proof"]["leader_epoch_before"] + 1
     assert kill["proof"]["log_end_before"] > kill["proof"]["log_end_after"]

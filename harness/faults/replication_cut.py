@@ -18,6 +18,8 @@ from harness.targets import LeaderOf
 from harness.wait import wait_until
 
 BIT_S = 15.0
+STANDSTILL_S = 1.0
+"""Several times what a follower waits for news (replica.fetch.wait.max.ms): one that only waits is not cut off."""
 CAUGHT_UP_S = 90.0
 NOT_YET = (OSError, ClusterError)
 """What a replica answers while it comes up, or has not heard yet what it is."""
@@ -30,7 +32,7 @@ NOT_YET = (OSError, ClusterError)
     takes=1,  # the leader: it serves, and nothing that it takes is committed
 )
 class ReplicationCut:
-    """Proven by the ends of the logs: the leader's goes on, its followers' stand still, and all stay in the ISR."""
+    """Proven by the ends of the logs: the leader is ahead, and its followers stand still."""
 
     def __init__(self, cluster: Cluster, target: LeaderOf) -> None:
         self._cluster = cluster
@@ -53,39 +55,43 @@ class ReplicationCut:
 
     def bit(self) -> Proof:
         """Needs somebody who writes: on a quiet partition nothing shows whether it is replicated."""
-        still = self._log_ends(self._before.replicas)
+        still, since = self._log_ends(self._before.replicas), time.monotonic()
 
         def apart() -> dict[int, int] | None:
-            nonlocal still
+            nonlocal still, since
             now = self._log_ends(self._before.replicas)
             if any(now[id_] != still[id_] for id_ in self._followers):
-                still = now  # what was already on its way has arrived: from here on they must stand still
-                return None
-            return now if now[self._before.leader] > max(still.values()) else None
+                still, since = now, time.monotonic()  # what was already on its way has arrived
+            ahead = now[self._before.leader] > max(now[id_] for id_ in self._followers)
+            return now if ahead and time.monotonic() - since >= STANDSTILL_S else None
 
         now = wait_until(
             apart,
             timeout_s=BIT_S,
-            what=f"the leader of {self._partition} to write and its followers to stand still",
+            what=f"the leader of {self._partition} to be ahead of followers that stand still",
             interval_s=0.1,
             retry_on=NOT_YET,
         )
         assert now is not None
+        return {
+            "partition": self._partition,
+            "leader_log_end": now[self._before.leader],
+            "follower_log_ends": {self._cluster.broker(id_).name: now[id_] for id_ in self._followers},
+            "stood_still_ms": int(STANDSTILL_S * 1000),
+            "isr": self._isr(),
+        }
+
+    def _isr(self) -> list[int]:
+        """The same leader still leads; its ISR is what it was, or less once the lag time has passed."""
         view = self._cluster.leader(self._target.topic, self._target.partition)
-        if view != self._before:
+        same = (view.leader, view.leader_epoch) == (self._before.leader, self._before.leader_epoch)
+        if not same or not set(view.isr) <= set(self._before.isr):
             raise FaultError(
                 f"{self._partition} changed under the cut: leader {self._before.leader} at epoch "
                 f"{self._before.leader_epoch} with ISR {self._before.isr}, and then {view.leader} at epoch "
                 f"{view.leader_epoch} with ISR {view.isr}"
             )
-        leader = self._before.leader
-        return {
-            "partition": self._partition,
-            "leader_log_end_before": still[leader],
-            "leader_log_end_after": now[leader],
-            "follower_log_ends": {self._cluster.broker(id_).name: now[id_] for id_ in self._followers},
-            "isr_still": sorted(view.isr),
-        }
+        return sorted(view.isr)
 
     def heal(self) -> Proof:
         """Also when the leader died meanwhile: then its followers follow another one, and are in sync with that."""

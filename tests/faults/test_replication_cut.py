@@ -70,9 +70,9 @@ def test_the_leader_goes_on_and_its_followers_stand_still(lockstep_cluster: Clus
         proof = (last_fault(cluster).phase("proof") or {})["detail"]
         ends = {id_: ask_log_end(cluster.direct(id_), "cut", 0, access=cluster.access()) for id_ in cluster.broker_ids}
 
-        assert proof["leader_log_end_after"] > proof["leader_log_end_before"]
+        assert proof["leader_log_end"] > max(proof["follower_log_ends"].values())
         assert proof["follower_log_ends"] == {cluster.broker(id_).name: ends[id_] for id_ in followers}
-        assert proof["isr_still"] == sorted(cluster.broker_ids)
+        assert leader in proof["isr"]
         assert ends[leader] > max(ends[id_] for id_ in followers)
         cut = {link for link in cluster.links if cluster.links.is_cut(link)}
         assert cut == {
@@ -84,7 +84,7 @@ def test_the_leader_goes_on_and_its_followers_stand_still(lockstep_cluster: Clus
 
     healed = last_fault(cluster).fields["detail"]
     assert healed["in_sync"] == sorted(cluster.broker(id_).name for id_ in cluster.broker_ids)
-    assert healed["caught_up_with"] >= proof["leader_log_end_after"]
+    assert healed["caught_up_with"] >= proof["leader_log_end"]
     assert not any(cluster.links.is_cut(link) for link in cluster.links)
 
 
@@ -98,7 +98,7 @@ def test_a_cut_that_nothing_shows_is_not_proven_and_mended_all_the_same(
 
     proof = (last_fault(lockstep_cluster).phase("proof") or {})["detail"]
     assert proof["bit"] is False
-    assert "the leader of quiet-0 to write" in proof["why"]
+    assert "the leader of quiet-0 to be ahead" in proof["why"]
     injector.heal_all()
     assert not any(lockstep_cluster.links.is_cut(link) for link in lockstep_cluster.links)
     assert not last_fault(lockstep_cluster).open
