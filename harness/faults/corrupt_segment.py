@@ -83,9 +83,9 @@ class _Corruption(ABC):
         self._byte_undo.apply(self._cluster.ledger.path.parent)
 
     def _mended(self) -> Proof:
-        """That the file is right again: by its byte, or because the log has been cut and written anew."""
+        """That the file is right again: by its byte, or because the log has been cut before it, and written anew."""
         batch = next((b for b in self._log.batches() if b.base_offset >= self._batch.base_offset), None)
-        if batch is None or not batch.intact():
+        if batch is not None and not batch.intact():
             raise FaultError(f"the log of {self._partition} on {self._node.name} is not whole again")
         return {"checksum": "right"}
 

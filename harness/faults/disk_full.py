@@ -76,23 +76,26 @@ class DiskFull:
         return {"node": identity, "partition": self._partition, "segment_bytes": size, "left_bytes": self._left_bytes}
 
     def bit(self) -> Proof:
-        wait_until(
-            lambda: self._node.state() is NodeState.STOPPED or offline(self._cluster, self._node),
+        hit = wait_until(
+            self._hit,
             timeout_s=BIT_S,
             what=f"{self._node.name} to need more space",
             interval_s=0.1,
             retry_on=(OSError,),
         )
         after = {"hit_after_ms": (time.monotonic_ns() - self._since_ns) // 1_000_000}
-        if self._node.state() is not NodeState.STOPPED:
-            return after | {"offline": offline(self._cluster, self._node)}
-        return after | {"exit_code": self._node.exit_code} | missed(self._cluster, self._node)
+        return hit | after | (missed(self._cluster, self._node) if "exit_code" in hit else {})
 
     def heal(self) -> Proof:
         if self._before is not None and self._node.state() is not NodeState.STOPPED:
             resource.prlimit(self._node.pid, resource.RLIMIT_FSIZE, self._before)
         proof = start_over(self._cluster, self._node)
         soft, _ = resource.prlimit(self._node.pid, resource.RLIMIT_FSIZE)
-        if proof["offline"]:
-            raise FaultError(f"{', '.join(proof['offline'])} of {self._node.name} is still offline")
         return proof | {"file_size_limit": "none" if soft == resource.RLIM_INFINITY else soft}
+
+    def _hit(self) -> Proof:
+        """What became of the broker, as soon as it could not write any more."""
+        if self._node.state() is NodeState.STOPPED:
+            return {"exit_code": self._node.exit_code}
+        directories = offline(self._cluster, self._node)
+        return {"offline": directories} if directories else {}

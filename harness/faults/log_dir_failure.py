@@ -79,10 +79,7 @@ class LogDirFailure:
     def heal(self) -> Proof:
         if self._block.is_dir():
             self._block.rmdir()
-        proof = start_over(self._cluster, self._node)
-        if proof["offline"]:
-            raise FaultError(f"{', '.join(proof['offline'])} of {self._node.name} is still offline")
-        return proof
+        return start_over(self._cluster, self._node)
 
     def _blocked(self) -> bool:
         self._block.mkdir()

@@ -11,7 +11,9 @@ from harness.errors import FaultError
 from harness.faults.fault import Proof
 from harness.faults.presence import returned
 from harness.faults.segments import PartitionLog
-from harness.wait import WaitTimeout
+from harness.wait import WaitTimeout, wait_until
+
+ONLINE_S = 30.0
 
 
 def log_of(cluster: Cluster, node: Node, partition: str) -> PartitionLog:
@@ -38,4 +40,11 @@ def start_over(cluster: Cluster, node: Node) -> Proof:
         except WaitTimeout:
             node.kill()
     node.start()
-    return returned(cluster, node) | {"offline": offline(cluster, node)}
+    proof = returned(cluster, node)
+    wait_until(
+        lambda: not offline(cluster, node),
+        timeout_s=ONLINE_S,
+        what=f"every log directory of {node.name} to be online",
+        retry_on=(OSError,),
+    )
+    return proof | {"offline": []}

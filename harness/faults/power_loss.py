@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from harness.clients.wire.configs import Resource, ResourceType, ask_settings
+from harness.clients.wire.refusals import Refused
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import Node, NodeState
 from harness.errors import FaultError
@@ -20,8 +22,10 @@ from harness.faults.roles import node_of
 from harness.faults.segments import Loss, partition_logs, recovery_points
 from harness.faults.words import Words
 from harness.targets import FollowerOf, LeaderOf, OneBroker, Target, WholeCluster
+from harness.wait import wait_until
 
 FLUSH = "flush.messages"
+ANSWERS_S = 30.0
 
 
 class PowerLossSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,11 +95,24 @@ class _PowerLoss:
 
     def _unflushed_most(self) -> dict[str, int]:
         """By topic: how many records at most a broker keeps without flushing them."""
-        address, access = self._nodes[0].direct, self._cluster.access()
         directories = [directory for node in self._nodes for directory in self._directories(node)]
         topics = {log.topic for directory in directories for log in partition_logs(directory)}
-        asked = {topic: ask_settings(address, _topic(topic), (FLUSH,), access=access)[FLUSH].value for topic in topics}
-        return {topic: int(value) - 1 for topic, value in asked.items() if value is not None}
+        found = {}
+        for topic in topics:
+            with suppress(Refused):  # it has just been deleted: nothing of it needs to be lost
+                found[topic] = self._flush_messages(topic)
+        return {topic: int(value) - 1 for topic, value in found.items() if value is not None}
+
+    def _flush_messages(self, topic: str) -> str | None:
+        address, access = self._nodes[0].direct, self._cluster.access()
+        resource = Resource(type=ResourceType.TOPIC, name=topic)
+        answer = wait_until(
+            lambda: ask_settings(address, resource, (FLUSH,), access=access),
+            timeout_s=ANSWERS_S,
+            what=f"{FLUSH} of {topic}",
+            retry_on=(OSError,),
+        )
+        return answer[FLUSH].value
 
     def _cut(self, node: Node, unflushed: Mapping[str, int]) -> dict[str, Loss]:
         losses = {}
@@ -142,10 +159,6 @@ class PowerLossOfAll(_PowerLoss):
 
     def __init__(self, cluster: Cluster, _: WholeCluster, settings: PowerLossSettings) -> None:
         super().__init__(cluster, [cluster.broker(id_) for id_ in cluster.broker_ids], settings)
-
-
-def _topic(name: str) -> Resource:
-    return Resource(type=ResourceType.TOPIC, name=name)
 
 
 def _loaded(words: Words, losses: Mapping[str, Loss]) -> dict[str, int]:
