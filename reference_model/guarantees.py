@@ -37,14 +37,16 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What happened to the replicas of one partition, as far as it was seen."""
+    """What happened to the replicas of one partition, and to a writer, as far as it was seen."""
 
     elections: int | None = None
-    """By how much its leader epoch rose; None when nobody watched."""
+    """How often another leader may have been elected; None when nobody watched."""
     crashed: int = 0
     """The most brokers that at any one time had died without a shutdown and were not back in the ISR."""
     lossy: int = 0
     """The same, of those that lost the end of their logs with it, as in a power cut; SIGKILL alone loses nothing."""
+    given_up: bool = False
+    """Whether, while a record was on its way, its writer gave up another one without knowing its outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +95,12 @@ def _moved(faults: Faults) -> bool:
     return faults.elections is None or faults.elections > 0
 
 
-STAYS = (
-    Row(
-        when=lambda configuration, _: configuration.acks == 0,
-        required=Required.NOT_APPLICABLE,
-        because="acks=0 asks for no acknowledgement, so nothing was promised",
-    ),
-    Row(
-        when=lambda configuration, faults: configuration.acks == 1 and faults.lossy > 0,
-        required=Required.PERMITTED,
-        because="acks=1 promises one copy, the leader's, and {faults.lossy} at once lost the end of their logs",
-    ),
+def _one_of_many(configuration: Configuration) -> bool:
+    """Whether the promised copy is one that another replica's may replace."""
+    return configuration.acks == 1 and configuration.replication != 1
+
+
+COMMITTED_STAYS = (
     Row(
         when=lambda configuration, faults: faults.lossy >= configuration.min_isr,
         required=Required.PERMITTED,
@@ -114,16 +111,6 @@ STAYS = (
         when=lambda configuration, _: configuration.replication == 1,
         required=Required.HELD,
         because="the only replica kept its log",
-    ),
-    Row(
-        when=lambda configuration, faults: configuration.acks == 1 and _moved(faults),
-        required=Required.PERMITTED,
-        because="acks=1 promises one copy, the leader's, which is gone when a replica without it is elected",
-    ),
-    Row(
-        when=lambda configuration, _: configuration.acks == 1,
-        required=Required.HELD,
-        because="acks=1 promises one copy, the leader's, and no other leader was elected",
     ),
     Row(  # An election of a replica outside the ISR cuts the others back to its log (§2.2.7).
         when=lambda configuration, faults: configuration.unclean and _moved(faults),
@@ -142,7 +129,33 @@ STAYS = (
         because="acks=all promises {copies}, one of which always leads",
     ),
 )
-"""Whether what was acknowledged stays where it is. What was read stays under the conditions of acks=all."""
+"""Whether what acks=all acknowledged, or somebody read, stays where it is, whatever its writer asked for."""
+
+
+STAYS = (
+    Row(
+        when=lambda configuration, _: configuration.acks == 0,
+        required=Required.NOT_APPLICABLE,
+        because="acks=0 asks for no acknowledgement, so nothing was promised",
+    ),
+    Row(
+        when=lambda configuration, faults: configuration.acks == 1 and faults.lossy > 0,
+        required=Required.PERMITTED,
+        because="acks=1 promises one copy, the leader's, and {faults.lossy} at once lost the end of their logs",
+    ),
+    Row(
+        when=lambda configuration, faults: _one_of_many(configuration) and _moved(faults),
+        required=Required.PERMITTED,
+        because="acks=1 promises one copy, the leader's, which is gone when a replica without it is elected",
+    ),
+    Row(
+        when=lambda configuration, _: _one_of_many(configuration),
+        required=Required.HELD,
+        because="acks=1 promises one copy, the leader's, and no other leader was elected",
+    ),
+    *COMMITTED_STAYS,
+)
+"""Whether what was acknowledged stays where it is."""
 
 
 GUARANTEES: tuple[Guarantee, ...] = (
@@ -163,13 +176,21 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         name="no-duplicates",
         promise="Every record is at one offset of one partition only.",
-        condition="The writer was idempotent.",
+        condition="The writer was idempotent, it gave up no other record while this one was on its way, and the record"
+        " stays where it was read: without unclean elections, and with few enough crashes, as for no-lost-acks.",
         rows=(
             Row(
                 when=lambda configuration, _: not configuration.idempotent,
                 required=Required.PERMITTED,
                 because="only idempotent writers are promised otherwise",
             ),
+            Row(  # Idempotence is per producer id and epoch (§2.5), and librdkafka takes a new epoch after a time-out.
+                when=lambda _, faults: faults.given_up,
+                required=Required.PERMITTED,
+                because="a client that gives up a record takes a new producer epoch and may itself send again what is"
+                " unanswered, which brokers cannot tell from new records",
+            ),
+            *COMMITTED_STAYS,
         ),
     ),
     Guarantee(

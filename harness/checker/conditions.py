@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,10 +22,14 @@ from reference_model.guarantees import NAMED, Configuration, Faults, Guarantee, 
 
 T = TypeVar("T")
 
+NO_LEADER = -1
+
 CRASHES = frozenset({"kill"})
 """Faults after which a broker comes back without having shut down."""
 
 UNCLEAN = "unclean.leader.election.enable"
+ELECTING = {"zk": ("broker", "controller"), "kraft": ("controller",), "kraft-combined": ("combined",)}
+"""By mode, the roles of nodes that can be the controller, which elects by its own configuration."""
 ELR_FEATURE = "eligible.leader.replicas.version"
 ELR_BY_DEFAULT = (4, 1)
 """The first release whose new clusters keep eligible leader replicas unless told otherwise."""
@@ -39,6 +44,8 @@ class _SpecInfo(msgspec.Struct, frozen=True, kw_only=True):
     kafka: str = "0"
     mode: str = ""
     overrides: dict[str, str] = {}
+    node_overrides: dict[str, dict[str, str]] = {}
+    node_kafka: dict[str, str] = {}
     features: dict[str, int] = {}
 
 
@@ -55,14 +62,17 @@ class Conditions:
     topics: tuple[Configuration, ...]
     """By the topic's place in the history, each for a writer of Kafka's defaults."""
     elections: dict[int, int]
-    """By log: by how much its leader epoch rose; a log that nobody watched is not there."""
+    """By log: how often another leader may have been elected; a log that nobody watched is not there."""
     crashed: int
     expectations: tuple[Expectation, ...]
 
-    def required(self, guarantee: Guarantee, log: int, *, acks: int, idempotent: bool) -> Requirement:
-        """What Kafka owed in this log to a writer with these settings."""
+    def required(
+        self, guarantee: Guarantee, log: int, *, acks: int, idempotent: bool, given_up: bool = False
+    ) -> Requirement:
+        """What Kafka owed in this log to a writer with these settings, or while it gave up a record."""
         configuration = replace(self.topics[topic_of(log)], acks=acks, idempotent=idempotent)
-        return guarantee.required(configuration, Faults(elections=self.elections.get(log), crashed=self.crashed))
+        faults = Faults(elections=self.elections.get(log), crashed=self.crashed, given_up=given_up)
+        return guarantee.required(configuration, faults)
 
     def stays(self, log: int, acks: int) -> bool:
         """Whether Kafka owed it that a record of this log, acknowledged with these acks, stays where it is."""
@@ -84,28 +94,59 @@ def read_conditions(r: int, run_directory: Path, history: SealedHistory) -> Cond
 
 
 def _configuration(topic: TopicPlan, spec: _SpecInfo) -> Configuration:
-    unclean = topic.config.get(UNCLEAN, spec.overrides.get(UNCLEAN, "false"))
+    unclean = _is_true(topic.config[UNCLEAN]) if UNCLEAN in topic.config else _elects_uncleanly(spec)
     min_isr = topic.config.get("min.insync.replicas", str(topic.min_isr))
-    return Configuration(
-        replication=topic.replication, min_isr=int(min_isr), unclean=unclean == "true", elr=_keeps_elr(spec)
-    )
+    return Configuration(replication=topic.replication, min_isr=int(min_isr), unclean=unclean, elr=_keeps_elr(spec))
+
+
+def _elects_uncleanly(spec: _SpecInfo) -> bool:
+    """Whether any node would, as the controller, where the topic does not say."""
+    electing = [
+        overrides
+        for node, overrides in spec.node_overrides.items()
+        if node.rpartition("-")[0] in ELECTING.get(spec.mode, ())
+    ]
+    return any(_is_true(overrides.get(UNCLEAN, "false")) for overrides in (spec.overrides, *electing))
+
+
+def _is_true(setting: str) -> bool:
+    """As Kafka reads a boolean."""
+    return setting.strip().lower() == "true"
 
 
 def _keeps_elr(spec: _SpecInfo) -> bool:
+    """New clusters keep them if all nodes know them: storage is formatted for the oldest version."""
     if spec.mode == "zk":
         return False
-    release = tuple(int(part) for part in spec.kafka.partition("-")[0].split(".") if part.isdigit())
-    return spec.features.get(ELR_FEATURE, int(release >= ELR_BY_DEFAULT)) > 0
+    oldest = min(_release(version) for version in (spec.kafka, *spec.node_kafka.values()))
+    return spec.features.get(ELR_FEATURE, int(oldest >= ELR_BY_DEFAULT)) > 0
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
 
 
 def _elections(r: int, history: SealedHistory) -> dict[int, int]:
     index = {(topic.name, topic.id): number for number, topic in enumerate(history.meta.topics)}
-    epochs: dict[int, set[int]] = {}
-    for row in read_small(history, "observations", "topic", "topic_id", "partition", "leader_epoch", source=METADATA):
+    columns = ("topic", "topic_id", "partition", "leader", "leader_epoch")
+    seen: dict[int, set[tuple[int, int]]] = {}
+    for row in read_small(history, "observations", *columns, source=METADATA):
         topic = index.get((row["topic"], row["topic_id"] or ""))
         if topic is not None and row["partition"] is not None and row["leader_epoch"] is not None:
-            epochs.setdefault(log_of(r, topic, row["partition"]), set()).add(row["leader_epoch"])
-    return {log: max(seen) - min(seen) for log, seen in epochs.items()}
+            leader = NO_LEADER if row["leader"] is None else row["leader"]
+            seen.setdefault(log_of(r, topic, row["partition"]), set()).add((row["leader_epoch"], leader))
+    return {log: _changes_of_leader(led) for log, led in seen.items()}
+
+
+def _changes_of_leader(led: set[tuple[int, int]]) -> int:
+    """Of these (leader epoch, leader): changes that were seen, and epochs that nobody saw, which may hide another.
+
+    An epoch alone is no election: ZooKeeper's controller also begins one when it takes a follower out of the ISR.
+    """
+    epochs = {epoch for epoch, _ in led}
+    unseen = max(epochs) - min(epochs) + 1 - len(epochs)
+    leaders = [leader for _, leader in sorted(led) if leader != NO_LEADER]
+    return unseen + sum(before != after for before, after in pairwise(leaders))
 
 
 def _most_at_once(crashes: Sequence[Fault]) -> int:

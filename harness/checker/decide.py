@@ -155,7 +155,10 @@ def _counted(number: int, one: str) -> str:
 def _requirements(
     guarantee: Guarantee, r: int, sources: Sources, conditions: Conditions, statistics: Statistics
 ) -> list[Requirement]:
-    """What is owed to everybody who was promised something, in every log that was written; unknown settings owe all."""
+    """What is owed to everybody who was promised something, in every log that was written; unknown settings owe all.
+
+    Writers that gave up records were owed as much as others before and after.
+    """
     writers = [process for process in sources.processes if process.r == r and process.role == Role.WRITER]
     settings = {
         (ACKS_ALL if one.acks is None else one.acks, True if one.idempotent is None else one.idempotent)
@@ -164,9 +167,10 @@ def _requirements(
     if guarantee.to_readers:
         settings.add((ACKS_ALL, True))
     return [
-        conditions.required(guarantee, log, acks=acks, idempotent=idempotent)
+        conditions.required(guarantee, log, acks=acks, idempotent=idempotent, given_up=given_up)
         for log in statistics.acknowledged_by_log
         for acks, idempotent in sorted(settings)
+        for given_up in ((False, True) if statistics.unknown else (False,))
     ]
 
 

@@ -16,6 +16,9 @@ SUSPECT = "suspect"
 _ALWAYS = f"'{VIOLATED}'"
 _BY_WHAT_IS_OWED = f"case when firm then '{VIOLATED}' when weak then '{PERMITTED}' else '{UNDECIDED}' end"
 
+_SENT_AGAIN = "copy_log = log and (given_up or not keeps and not (at_end and copy_at_end))"
+"""By the client itself, in a new epoch, or because the log had lost it; what is twice in a log it did not lose."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detector:
@@ -70,7 +73,8 @@ PLACEMENTS: tuple[Detector, ...] = (
         guarantee="no-duplicates",
         name="duplicate",
         when="present and value is not null and (copy_log != log or copy_offset != offset)",
-        effect=f"case when idempotent then '{VIOLATED}' when not_idempotent then '{PERMITTED}' else '{UNDECIDED}' end",
+        effect=f"case when {_SENT_AGAIN} then '{PERMITTED}' when idempotent then '{VIOLATED}'"
+        f" when not_idempotent then '{PERMITTED}' else '{UNDECIDED}' end",
         ops="array(coalesce(send_op, read_op), copy_op)",
         other="struct(copy_log, copy_offset, value)",
         text="{place}: value {value} is there (op {op}) and also at {other_place} (op {other_op})",

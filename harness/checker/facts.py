@@ -20,6 +20,8 @@ from harness.checker.sources import LOG, Sources, constants, run_of
 from harness.history.schema import SEQUENCE_BITS, Outcome, Role
 from reference_model.guarantees import ACKS_ALL
 
+_NEVER = f"{(1 << 63) - 1}L"
+
 NEW_SPAN = ("assign", "seek")
 """Operations after which a reader may read lower offsets again."""
 
@@ -36,21 +38,24 @@ def placements(spark: SparkSession, sources: Sources, conditions: Sequence[Condi
     acked, send_op                       of the send acknowledged there (of any send, where offset is null)
     was_read, read_op                    whether somebody read it there, and in which operation first
     proven, log_start, log_end           whether the log was read to its end, and its bounds then
-    gone                                 the final reader proved that it is not there
+    at_end, gone                         the final reader saw it there, or proved that it is not there
     present                              it is or was there: read, or acknowledged and not gone
+    keeps                                whether its log must keep what was read or acknowledged with acks=all
     firm, weak                           whether Kafka is known to owe somebody that it stays there, its writer or
                                          whoever read it, or known to owe it nobody
     sent_op, sent_invoke_ns, failed, idempotent, not_idempotent
                                          of the send of this value, wherever it went; null or false if there was none
     survived                             the final reader saw the value, wherever
-    copy_log, copy_offset, copy_op       the last place where the value is present
+    given_up                             while the value was on its way, its writer gave up another one
+    copy_log, copy_offset, copy_op, copy_at_end
+                                         the last place where the value is present
     beyond                               the recorder died, and may have died before it could record this send
     same_offset                          there is another value at this offset: other_value, other_op, and whether it
                                          is other_firm or other_weak
     later_return_ns                      the first return of an acknowledged value that stays at a higher offset
     """
     facts = _with_value(_with_log(_placed(spark, sources), spark, sources, conditions))
-    return _named(_with_neighbours(_with_beyond(facts, spark, sources)))
+    return _with_given_up(_named(_with_neighbours(_with_beyond(facts, spark, sources))), spark, sources)
 
 
 def _placed(spark: SparkSession, sources: Sources) -> DataFrame:
@@ -133,10 +138,12 @@ def _with_value(facts: DataFrame) -> DataFrame:
         "*",
         f"min(send_op) {whole} as sent_op",
         f"min(invoke_ns) {whole} as sent_invoke_ns",
+        f"min(return_ns) {whole} as acked_ns",
         f"bit_or(facts) {whole} as value_facts",
         f"last(log) {whole} as copy_log",
         f"last(offset) {whole} as copy_offset",
         f"last(coalesce(send_op, read_op)) {whole} as copy_op",
+        f"last(facts & {_FINAL} != 0) {whole} as copy_at_end",
     ).drop("invoke_ns")
 
 
@@ -194,11 +201,47 @@ def _named(facts: DataFrame) -> DataFrame:
         "*",
         f"facts & {_ACKED} != 0 as acked",
         f"facts & {_READ} != 0 as was_read",
+        f"facts & {_FINAL} != 0 as at_end",
+        f"owes & {_ASKED[ACKS_ALL]} != 0 as keeps",
         f"value_facts & {_FINAL} != 0 as survived",
         f"value_facts & {_FAILED} != 0 and value_facts & {_ACKED} = 0 as failed",
         f"value_facts & {_IDEMPOTENT} != 0 as idempotent",
         f"value_facts & {_NOT_IDEMPOTENT} != 0 as not_idempotent",
         "log_end is not null as proven",
+    )
+
+
+def _with_given_up(facts: DataFrame, spark: SparkSession, sources: Sources) -> DataFrame:
+    """Mark values that were on their way when their writer gave up another one."""
+    mine = sf.expr(f"r = writer_r and shiftright(value, {SEQUENCE_BITS}) = writer")
+    # A value without an acknowledgement is itself one of those given up.
+    others = f"span.start_ns < coalesce(acked_ns, {_NEVER}) and span.end_ns > sent_invoke_ns"
+    others += " and span.sends > if(acked_ns is null, 1, 0)"
+    return (
+        facts.join(sf.broadcast(_given_up(spark, sources)), mine, "left")
+        .withColumn("given_up", sf.expr(f"coalesce(exists(spans, span -> {others}), false)"))
+        .drop("writer_r", "writer", "spans")
+    )
+
+
+def _given_up(spark: SparkSession, sources: Sources) -> DataFrame:
+    """By writer, the spans of time without a gap in which sends were under way whose outcome nobody knows."""
+    sent = sources.read(spark, "records-sent", "process", "invoke_ns", "return_ns", "outcome")
+    in_time = "over (partition by writer_r, writer order by start_ns"
+    return (
+        sent.where(f"outcome = {Outcome.UNKNOWN.value}")
+        .selectExpr(
+            "r as writer_r",
+            "process as writer",
+            "invoke_ns as start_ns",
+            f"coalesce(return_ns, {_NEVER}) as end_ns",
+        )
+        .selectExpr("*", f"max(end_ns) {in_time} rows between unbounded preceding and 1 preceding) as before_ns")
+        .selectExpr("*", f"count_if(start_ns > before_ns) {in_time} rows unbounded preceding) as span")
+        .groupBy("writer_r", "writer", "span")
+        .agg(sf.expr("min(start_ns) as start_ns"), sf.expr("max(end_ns) as end_ns"), sf.expr("count(*) as sends"))
+        .groupBy("writer_r", "writer")
+        .agg(sf.expr("collect_list(struct(start_ns, end_ns, sends)) as spans"))
     )
 
 

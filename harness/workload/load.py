@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING
 
 from harness.clients.access import Access
 from harness.clients.consumer import RecordedConsumer
-from harness.clients.producer import ProducerSettings, RecordedProducer
+from harness.clients.producer import DELIVERY_TIMEOUT_MS, ProducerSettings, RecordedProducer
 from harness.errors import ClusterError
 from harness.history.recorder import Recorder
 from harness.history.schema import Role
@@ -21,6 +21,9 @@ TICK_S = 0.05
 OUTSTANDING_LIMIT = 5_000
 POLL_S = 0.2
 ABANDON_S = 5.0
+READERS_END_S = 120.0
+WRITERS_END_S = DELIVERY_TIMEOUT_MS / 1000 + 60.0
+"""Longer than the clients themselves wait for an answer."""
 
 
 class Load:
@@ -67,12 +70,12 @@ class Load:
     def stop_writing(self) -> None:
         """No new sends; returns when every send so far has its answer (or its delivery time-out)."""
         self._writing.clear()
-        _join(self._writers)
+        _join(self._writers, WRITERS_END_S)
         self.check()
 
     def stop_reading(self) -> None:
         self._reading.clear()
-        _join(self._readers)
+        _join(self._readers, READERS_END_S)
         self.check()
 
     def abandon(self) -> None:
@@ -128,7 +131,7 @@ class Load:
             consumer.close()
 
 
-def _join(threads: Sequence[threading.Thread], timeout_s: float = 120.0) -> None:
+def _join(threads: Sequence[threading.Thread], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))

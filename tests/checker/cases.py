@@ -171,6 +171,38 @@ def lost_with_acks_one_although_the_leader_stayed(run: Run) -> None:
 
 
 @history(no_lost_acks="violated")
+def lost_with_acks_one_although_the_leader_only_took_a_new_epoch(run: Run) -> None:
+    run.plan()
+    run.watched(4, 5, leader=1)
+    _lost_with_acks_one(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_one_although_the_leader_was_only_away(run: Run) -> None:
+    run.plan()
+    run.watched(4, leader=1)
+    run.watched(5, leader=-1)
+    run.watched(6, leader=1)
+    _lost_with_acks_one(run)
+
+
+@history(says="which is gone when a replica without it is elected", no_lost_acks="permitted")
+def lost_with_acks_one_and_an_epoch_that_nobody_saw(run: Run) -> None:
+    run.plan()
+    run.watched(4, 6, leader=1)
+    _lost_with_acks_one(run)
+
+
+@history(no_lost_acks="permitted")
+def lost_with_acks_one_and_another_leader_for_a_while(run: Run) -> None:
+    run.plan()
+    run.watched(4, leader=1)
+    run.watched(5, leader=2)
+    run.watched(6, leader=1)
+    _lost_with_acks_one(run)
+
+
+@history(no_lost_acks="violated")
 def lost_with_acks_one_and_an_election_elsewhere(run: Run) -> None:
     run.plan()
     run.watched(4)
@@ -201,7 +233,7 @@ def lost_with_acks_one_after_somebody_had_read_it(run: Run) -> None:
     run.final((0, a))
 
 
-@history(no_lost_acks="permitted", one_value_per_offset="not-applicable")
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable", no_duplicates="not-applicable")
 def lost_after_somebody_had_read_it_where_unclean_elections_are_allowed(run: Run) -> None:
     run.plan(config=UNCLEAN)
     run.watched(4, 5)
@@ -250,6 +282,7 @@ UNCLEAN = {"unclean.leader.election.enable": "true"}
     says="unclean.leader.election.enable lets a replica be elected",
     no_lost_acks="permitted",
     one_value_per_offset="not-applicable",
+    no_duplicates="not-applicable",
 )
 def lost_with_acks_all_where_unclean_elections_are_allowed(run: Run) -> None:
     run.plan(config=UNCLEAN)
@@ -271,7 +304,7 @@ def lost_with_acks_all_after_a_clean_election(run: Run) -> None:
     _lost_with_acks_all(run)
 
 
-@history(no_lost_acks="permitted", one_value_per_offset="not-applicable")
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable", no_duplicates="not-applicable")
 def lost_with_acks_all_where_the_brokers_allow_unclean_elections(run: Run) -> None:
     run.plan()
     run.spec(kafka="3.9.2", mode="zk", overrides=UNCLEAN)
@@ -287,7 +320,51 @@ def lost_with_acks_all_where_the_topic_forbids_what_the_brokers_allow(run: Run) 
     _lost_with_acks_all(run)
 
 
-@history(says="it did not happen, though unclean", no_lost_acks="not-applicable", one_value_per_offset="not-applicable")
+def _unclean_by(run: Run, mode: str, **overrides: dict[str, str]) -> None:
+    """An election after which records with acks=all are lost, where nodes have settings of their own."""
+    run.plan()
+    nodes = {f"{name[:-1]}-{name[-1]}": settings for name, settings in overrides.items()}
+    run.spec(kafka="3.9.2", mode=mode, node_overrides=nodes)
+    run.watched(0, 1)
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable", no_duplicates="not-applicable")
+def lost_with_acks_all_where_a_broker_that_may_be_the_controller_allows_unclean_elections(run: Run) -> None:
+    _unclean_by(run, "zk", broker2=UNCLEAN)
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable", no_duplicates="not-applicable")
+def lost_with_acks_all_where_a_controller_allows_unclean_elections(run: Run) -> None:
+    _unclean_by(run, "kraft", broker1={"unclean.leader.election.enable": "false"}, controller1=UNCLEAN)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_all_where_only_a_broker_that_elects_nobody_allows_unclean_elections(run: Run) -> None:
+    _unclean_by(run, "kraft", broker1=UNCLEAN)
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable", no_duplicates="not-applicable")
+def lost_with_acks_all_where_unclean_elections_are_allowed_in_capitals(run: Run) -> None:
+    run.plan(config={"unclean.leader.election.enable": "TRUE"})
+    run.watched(0, 1)
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_acks_all_where_unclean_elections_are_forbidden_in_capitals(run: Run) -> None:
+    run.plan(config={"unclean.leader.election.enable": "FALSE"})
+    run.spec(kafka="3.9.2", mode="zk", overrides=UNCLEAN)
+    run.watched(0, 1)
+    _lost_with_acks_all(run)
+
+
+@history(
+    says="it did not happen, though unclean",
+    no_lost_acks="not-applicable",
+    one_value_per_offset="not-applicable",
+    no_duplicates="not-applicable",
+)
 def nothing_lost_where_unclean_elections_are_allowed(run: Run) -> None:
     run.plan(config=UNCLEAN)
     run.watched(0, 1)
@@ -304,6 +381,7 @@ def _two_crashes(run: Run, *, at_once: bool) -> None:
     says="brokers are down uncleanly, and 2 were at once",
     no_lost_acks="permitted",
     one_value_per_offset="not-applicable",
+    no_duplicates="not-applicable",
 )
 def lost_with_as_many_crashes_at_once_as_eligible_leaders_can_bear(run: Run) -> None:
     run.plan()
@@ -339,10 +417,24 @@ def lost_with_crashes_before_there_were_eligible_leader_replicas(run: Run) -> No
     _two_crashes(run, at_once=True)
 
 
-@history(no_lost_acks="permitted", one_value_per_offset="not-applicable")
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable", no_duplicates="not-applicable")
 def lost_with_crashes_where_eligible_leader_replicas_were_asked_for(run: Run) -> None:
     run.plan()
     run.spec(kafka="4.0.2", mode="kraft", features={"eligible.leader.replicas.version": 1})
+    _two_crashes(run, at_once=True)
+
+
+@history(no_lost_acks="violated")
+def lost_with_crashes_where_one_node_is_older_than_eligible_leader_replicas(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft", node_kafka={"broker-1": "4.0.2", "broker-2": "4.1.2"})
+    _two_crashes(run, at_once=True)
+
+
+@history(no_lost_acks="permitted", one_value_per_offset="not-applicable", no_duplicates="not-applicable")
+def lost_with_crashes_where_the_oldest_node_has_eligible_leader_replicas(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft", node_kafka={"broker-1": "4.1.2"})
     _two_crashes(run, at_once=True)
 
 
@@ -438,7 +530,7 @@ def three_values_at_one_offset_two_of_them_firm(run: Run) -> None:
     run.final((0, b))
 
 
-@history(no_lost_acks="permitted", one_value_per_offset="permitted")
+@history(no_lost_acks="permitted", one_value_per_offset="permitted", no_duplicates="not-applicable")
 def read_and_overwritten_where_unclean_elections_are_allowed(run: Run) -> None:
     run.plan(config=UNCLEAN)
     run.watched(0, 1)
@@ -467,6 +559,9 @@ def overwritten_with_acks_one_although_the_leader_stayed(run: Run) -> None:
 
 
 # no-duplicates
+
+
+NOTHING_STAYS = {"no_lost_acks": "not-applicable", "one_value_per_offset": "not-applicable"}
 
 
 @history(
@@ -506,6 +601,104 @@ def no_retry_without_idempotence(run: Run) -> None:
 @history(no_duplicates="undecided")
 def a_duplicate_and_nobody_knows_what_was_promised(run: Run) -> None:
     a = run.send(run.writer(idempotent=None), at=0)
+    run.final((0, a), (1, a))
+
+
+@history(says="may itself send again what is unanswered", no_duplicates="permitted")
+def sent_again_by_a_client_that_gave_up_another_record(run: Run) -> None:
+    writer = run.writer()
+    run.send(writer, outcome=Outcome.UNKNOWN, during=(10, 40))
+    a = run.send(writer, at=1, during=(20, 60))
+    run.final((0, a), (1, a))
+
+
+@history(no_duplicates="permitted")
+def sent_again_by_a_client_that_gave_up_one_of_several(run: Run) -> None:
+    writer = run.writer()
+    run.send(writer, outcome=Outcome.UNKNOWN, during=(10, 20))
+    run.send(writer, outcome=None, during=(30, 40))
+    a = run.send(writer, at=1, during=(50, 60))
+    run.final((0, a), (1, a))
+
+
+@history(no_duplicates="permitted")
+def sent_again_until_it_was_given_up_itself_with_others(run: Run) -> None:
+    writer = run.writer()
+    b = run.send(writer, at=0)
+    run.send(writer, outcome=Outcome.UNKNOWN, during=(30, 60))
+    a = run.send(writer, outcome=Outcome.UNKNOWN, during=(40, 70))
+    run.final((0, b), (1, a), (2, a))
+
+
+@history(no_duplicates="violated")
+def twice_although_only_another_client_gave_up_a_record(run: Run) -> None:
+    writer = run.writer()
+    run.send(run.writer(), outcome=Outcome.UNKNOWN, during=(10, 40))
+    a = run.send(writer, at=1, during=(20, 60))
+    run.final((0, a), (1, a))
+
+
+@history(no_duplicates="violated")
+def twice_although_the_client_gave_up_no_record_at_that_time(run: Run) -> None:
+    writer = run.writer()
+    run.send(writer, outcome=Outcome.UNKNOWN, during=(10, 20))
+    a = run.send(writer, at=1, during=(30, 40))
+    run.send(writer, outcome=Outcome.UNKNOWN, during=(50, 60))
+    run.final((0, a), (1, a))
+
+
+@history(no_duplicates="violated")
+def twice_although_the_client_gave_up_nothing_else(run: Run) -> None:
+    writer = run.writer()
+    b, a = run.send(writer, at=0), run.send(writer, outcome=Outcome.UNKNOWN)
+    run.final((0, b), (1, a), (2, a))
+
+
+@history(no_duplicates="violated")
+def in_two_partitions_although_the_client_gave_up_another_record(run: Run) -> None:
+    writer = run.writer()
+    run.send(writer, outcome=Outcome.UNKNOWN, during=(10, 40))
+    a = run.send(writer, at=0, during=(20, 60))
+    run.final((0, a))
+    run.final((0, a), partition=1)
+
+
+def _read_lost_and_sent_again(run: Run) -> None:
+    writer, reader = run.writer(), run.reader()
+    a = run.send(writer, at=0)
+    b = run.send(writer, at=1)
+    run.poll(reader, (0, a), (2, b))
+    run.final((0, a), (1, b))
+
+
+@history(says="unclean.leader.election.enable", no_duplicates="permitted", **NOTHING_STAYS)
+def read_lost_in_an_unclean_election_and_sent_again(run: Run) -> None:
+    run.plan(config=UNCLEAN)
+    run.watched(0, 1)
+    _read_lost_and_sent_again(run)
+
+
+@history(says="brokers are down uncleanly", no_duplicates="permitted", **NOTHING_STAYS)
+def read_lost_with_more_crashes_than_eligible_leaders_can_bear_and_sent_again(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft")
+    run.fault(100, 300, step=1, broker="broker-1")
+    run.fault(200, 400, step=2, broker="broker-2")
+    _read_lost_and_sent_again(run)
+
+
+@history(no_duplicates="violated")
+def read_lost_after_a_clean_election_and_sent_again(run: Run) -> None:
+    run.plan()
+    run.watched(0, 1)
+    _read_lost_and_sent_again(run)
+
+
+@history(no_duplicates="violated", **NOTHING_STAYS)
+def twice_in_a_log_that_did_not_lose_it_in_an_unclean_election(run: Run) -> None:
+    run.plan(config=UNCLEAN)
+    run.watched(0, 1)
+    a = run.send(run.writer(), at=0)
     run.final((0, a), (1, a))
 
 

@@ -147,8 +147,10 @@ class Run:
         """The cluster that it ran on."""
         (self.directory / "run.json").write_text(json.dumps({"spec": spec}))
 
-    def watched(self, *leader_epochs: int, partition: int = 0) -> None:
-        """A broker is asked for the leader now and then, and tells these epochs."""
+    def watched(self, *leader_epochs: int, partition: int = 0, leader: int | None = None) -> None:
+        """A broker is asked for the leader now and then, and tells these epochs, each with a leader of its own if none
+        is given; -1 is no leader.
+        """
         self.recorder.write(
             "observations",
             [
@@ -160,7 +162,7 @@ class Run:
                     topic=TOPIC,
                     topic_id=TOPIC_ID,
                     partition=partition,
-                    leader=leader_epoch % 3 + 1,
+                    leader=leader_epoch % 3 + 1 if leader is None else leader,
                     leader_epoch=leader_epoch,
                     isr=[1, 2, 3],
                 )

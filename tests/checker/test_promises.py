@@ -55,6 +55,9 @@ STAYS = [
 ]
 
 
+WITH_ACKS_ALL = [row for row in STAYS if isinstance(row.values[0], Configuration) and row.values[0].acks == ACKS_ALL]
+
+
 @pytest.mark.parametrize(("configuration", "faults", "required", "because"), STAYS)
 @pytest.mark.parametrize("name", ["no-lost-acks", "one-value-per-offset"])
 def test_what_is_acknowledged_stays(
@@ -64,6 +67,29 @@ def test_what_is_acknowledged_stays(
 
     assert found.required is required
     assert because in found.reason
+
+
+@pytest.mark.parametrize(("configuration", "faults", "required", "because"), WITH_ACKS_ALL)
+def test_what_was_read_is_not_sent_again_as_long_as_it_stays(
+    configuration: Configuration, faults: Faults, required: Required, because: str
+) -> None:
+    for acks in (ACKS_ALL, 0, 1):  # whoever reads a record is promised as much whatever its writer asked for
+        found = NAMED["no-duplicates"].required(replace(configuration, acks=acks), faults)
+
+        assert found.required is required
+        assert because in found.reason
+
+
+def test_a_client_that_gave_up_a_record_may_send_others_again() -> None:
+    gave_up = replace(CALM, given_up=True)
+
+    found = NAMED["no-duplicates"].required(SAFE, gave_up)
+
+    assert found.required is PERMITTED
+    assert "takes a new producer epoch" in found.reason
+    for guarantee in GUARANTEES:
+        if guarantee.name != "no-duplicates":
+            assert guarantee.required(SAFE, gave_up).required is HELD
 
 
 def test_only_idempotent_writers_are_promised_no_duplicates() -> None:
@@ -78,7 +104,7 @@ def test_only_idempotent_writers_are_promised_no_duplicates() -> None:
 def test_the_rest_is_always_promised(name: str) -> None:
     worst = Configuration(acks=0, idempotent=False, replication=1, min_isr=1, unclean=True, elr=True)
 
-    assert NAMED[name].required(worst, Faults(crashed=5, lossy=5)).required is HELD
+    assert NAMED[name].required(worst, Faults(crashed=5, lossy=5, given_up=True)).required is HELD
 
 
 def test_more_faults_never_make_a_promise_stronger() -> None:
@@ -97,6 +123,7 @@ def test_more_faults_never_make_a_promise_stronger() -> None:
                     replace(calm, elections=3),
                     replace(calm, crashed=calm.crashed + 1),
                     replace(calm, lossy=calm.lossy + 1),
+                    replace(calm, given_up=True),
                 ):
                     before = guarantee.required(configuration, calm).required
                     after = guarantee.required(configuration, worse).required
