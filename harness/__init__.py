@@ -3,7 +3,7 @@
 The names here are what scenario modules may use; everything else may change.
 """
 
-from harness.plan import PlanBuilder, leader_of
+from harness.plan_builder import PlanBuilder, leader_of
 from harness.scenario import scenario
 
 __version__ = "0.1.0"

@@ -13,7 +13,8 @@ from typing import Any
 
 from harness.cluster.spec import ClusterSpec
 from harness.errors import UsageError
-from harness.plan import Plan, PlanBuilder
+from harness.plan import Plan
+from harness.plan_builder import PlanBuilder
 
 ENTRY_POINTS = "lockstep.scenarios"
 BUNDLED = Path(__file__).parent.parent / "scenarios"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from harness.cluster.spec import ClusterSpec, NodeRole
 from harness.faults.fault import FaultKind, find_faults
-from harness.plan import PlanBuilder, TopicPlan
+from harness.plan import TopicPlan
+from harness.plan_builder import PlanBuilder
 from harness.targets import (
     ActiveController,
     ClientSide,

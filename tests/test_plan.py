@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from harness.errors import UsageError
-from harness.plan import Heal, Hold, Inject, Plan, PlanBuilder, Write, leader_of, read_plan, write_plan
+from harness.plan import Heal, Hold, Inject, Plan, Write, read_plan, write_plan
+from harness.plan_builder import PlanBuilder, leader_of
 from harness.scenario import get_scenario
 from harness.targets import LeaderOf
 

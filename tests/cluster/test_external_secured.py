@@ -23,7 +23,8 @@ from harness.cluster.external import PREFIX, reach, tried
 from harness.cluster.external_spec import ExternalSpec
 from harness.errors import AccessRefused, ClusterError, EnvironmentError_
 from harness.ledger import LEDGER, read_ledger
-from harness.plan import PlanBuilder, TopicPlan
+from harness.plan import TopicPlan
+from harness.plan_builder import PlanBuilder
 from harness.progress import Progress
 from harness.pytest_plugin import Clusters
 from harness.run import run

@@ -59,8 +59,8 @@ def create_topic(
     (result,) = response.topics
     if result.error_code is not ErrorCode.none:
         unsure = result.error_code.retriable or result.error_code is ErrorCode.unknown_server_error
-        error = ClusterError if unsure else TopicRefused
-        raise error(f"topic {name} was not created: {result.error_code.name} ({result.error_message})")
+        kind = ClusterError if unsure else TopicRefused
+        raise kind(f"topic {name} was not created: {result.error_code.name} ({result.error_message})")
     return {config.name: config.value for config in result.configs or () if config.value is not None}
 
 
