@@ -157,7 +157,7 @@ def _carry_out(plan: Plan, injector: Injector, load: Load, progress: Progress) -
                     injector.heal(step.of)
             case Operate():
                 with progress.action(str(step)):
-                    injector.operate(step)
+                    injector.operate(step, progress.say)
 
 
 def _hold(seconds: float, load: Load) -> None:
