@@ -18,8 +18,10 @@ from harness.history.lines import FaultLine, ObservationLine
 from harness.history.recorder import Recorder
 from harness.ledger import Entry
 from harness.plan import Inject, Operate
+from harness.undo import Undo
 
 KIND = "fault"
+NOBODY = "nobody"
 
 
 class Injector:
@@ -33,19 +35,21 @@ class Injector:
     def inject(self, step: Inject) -> None:
         """Break it and prove it; a fault that did not bite is recorded without proof, and the verdict says so."""
         assert isinstance(self._cluster, Cluster), "a plan with faults is refused where nodes are not ours to break"
-        fault = get_fault(step.fault).instance(self._cluster, step.target, step.settings)
-        undo = undo_of(fault)
-        entry = self._cluster.ledger.intent(
-            KIND,
-            fault=step.fault,
-            step=step.step,
-            target_asked=str(step.target),
-            target_resolved=fault.resolved,
-            **({"undo": undo} if undo else {}),
-        )
         at_ns = time.monotonic_ns()
+        try:
+            fault = get_fault(step.fault).instance(self._cluster, step.target, step.settings)
+        except FaultError as error:
+            entry = self._intent(self._cluster, step, NOBODY, ())
+            self._refused(step, entry, NOBODY, at_ns, error)
+            return
+        entry = self._intent(self._cluster, step, fault.resolved, undo_of(fault))
         self._active[step.step] = (step, fault, entry)
-        effect = fault.inject()
+        try:
+            effect = fault.inject()
+        except FaultError as error:  # it refused, and so has done nothing that could be undone
+            del self._active[step.step]
+            self._refused(step, entry, fault.resolved, at_ns, error)
+            return
         entry.effect(detail=effect)
         try:
             proof = effect | fault.bit()
@@ -55,6 +59,23 @@ class Injector:
             return
         entry.proof(detail=proof)
         self._record(step, fault, "inject", at_ns, proof)
+
+    @staticmethod
+    def _intent(cluster: Cluster, step: Inject, resolved: str, undo: tuple[Undo, ...]) -> Entry:
+        return cluster.ledger.intent(
+            KIND,
+            fault=step.fault,
+            step=step.step,
+            target_asked=str(step.target),
+            target_resolved=resolved,
+            **({"undo": undo} if undo else {}),
+        )
+
+    def _refused(self, step: Inject, entry: Entry, resolved: str, at_ns: int, error: FaultError) -> None:
+        """There was nothing to break: a run that tried less than it says cannot pass."""
+        entry.proof(detail={"bit": False, "why": str(error)})
+        entry.healed(detail={"nothing": "to undo"})
+        self._write(step.step, step.fault, str(step.target), resolved, "inject", at_ns, None)
 
     def operate(self, step: Operate, tell: Callable[[str], None]) -> None:
         """Change the whole cluster; the phases that were observed are the proof, and each is told when it was."""
@@ -80,10 +101,12 @@ class Injector:
 
     def heal(self, step: int) -> None:
         """Undo one fault, and prove that it is undone; until then its entry stays open, for `lockstep heal`."""
+        if step not in self._active:
+            return  # it was refused
         inject, fault, entry = self._active.pop(step)
         try:
             proof = fault.heal()
-        except LockstepError as error:
+        except (LockstepError, OSError) as error:
             raise FaultError(f"{inject.fault} of {fault.resolved} could not be healed: {error}") from error
         entry.healed(detail=proof)
         self._record(inject, fault, "healed", time.monotonic_ns(), proof)

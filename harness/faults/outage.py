@@ -55,8 +55,13 @@ class _Outage(ABC):
     @abstractmethod
     def _take(self) -> None: ...
 
-    @abstractmethod
-    def _give_back(self) -> None: ...
+    def _give_back(self) -> None:
+        """Whatever has become of it meanwhile: another fault may have stopped, paused or started the same node."""
+        match self._node.state():
+            case NodeState.STOPPED:
+                self._node.start()
+            case NodeState.PAUSED:
+                self._node.resume()
 
 
 @fault(name="kill", summary="SIGKILL a node; healed by starting it again", targets=ANY_NODE, takes=1)
@@ -66,9 +71,6 @@ class Kill(_Outage):
     def _take(self) -> None:
         self._node.kill()
 
-    def _give_back(self) -> None:
-        self._node.start()
-
 
 @fault(name="stop", summary="Shut a node down (SIGTERM); healed by starting it again", targets=ANY_NODE, takes=1)
 class Stop(_Outage):
@@ -77,9 +79,6 @@ class Stop(_Outage):
     def _take(self) -> None:
         self._node.stop()
 
-    def _give_back(self) -> None:
-        self._node.start()
-
 
 @fault(name="pause", summary="SIGSTOP a node until its session is lost; healed by SIGCONT", targets=ANY_NODE, takes=1)
 class Pause(_Outage):
@@ -87,6 +86,3 @@ class Pause(_Outage):
 
     def _take(self) -> None:
         self._node.pause()
-
-    def _give_back(self) -> None:
-        self._node.resume()

@@ -13,7 +13,7 @@ from harness.faults.injector import Injector
 from harness.history.recorder import Recorder
 from harness.ledger import LEDGER, Entry, read_ledger
 from harness.plan import Inject
-from harness.targets import LeaderOf
+from harness.targets import LeaderOf, OneBroker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
@@ -55,3 +55,17 @@ def test_two_leaders_at_once_are_proven_dead_and_come_back(lockstep_cluster: Clu
     assert not one.open
     assert not other.open
     assert "twice-0" in one.fields["detail"]["in_isr_of"]
+
+
+def test_a_node_that_is_down_already_cannot_be_killed_which_is_told_and_not_passed(
+    lockstep_cluster: Cluster, injector: Injector
+) -> None:
+    node = lockstep_cluster.broker(2)
+    node.stop()
+    injector.inject(Inject(step=1, fault="kill", target=OneBroker(id=2)))
+    proof = (faults(lockstep_cluster)[-1].phase("proof") or {})["detail"]
+    assert proof == {"bit": False, "why": "broker-2 is stopped already"}
+    injector.heal(1)
+    assert node.state() is NodeState.STOPPED, "what did not bite has nothing to heal"
+    node.start()
+    lockstep_cluster.wait_ready()
