@@ -78,7 +78,7 @@ def test_the_run_directory_is_as_the_contract_says(
 def test_the_run_tells_how_to_do_it_again(whole_run: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     run, _ = whole_run
     info = json.loads((run / "run.json").read_bytes())
-    assert info["command"] == "lockstep run leader-kill --seed 7 --for 5s"
+    assert info["command"] == "lockstep run leader-kill --seed 7 --kafka 4.3.1 --mode kraft --for 5s"
     assert info["replay"] == f"lockstep replay runs/{run.resolve().name}"
 
 
