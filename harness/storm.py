@@ -27,7 +27,7 @@ WEIGHTS = {"kill": 4, "pause": 3, "stop": 2, "replication-cut": 3, "isolate": 3,
 """How often a fault is drawn, against 1 for all others: crashes and partitions are what clusters meet most."""
 
 
-ON_TOP = ("latency", "jitter", "client-crash")
+ON_TOP = ("latency", "jitter")
 """What may come while another fault is there: it breaks nothing that the other's proof needs."""
 
 
