@@ -132,7 +132,7 @@ class ProcessCluster(Cluster):
         self.directory.mkdir(parents=True, exist_ok=True)
         argv = [str(self.toxiproxy), "-host", subnet.api.host, "-port", str(subnet.api.port)]
         log = self.directory / PROXY_LOG
-        process = OsProcess.launch(self.ledger, name="toxiproxy", argv=argv, log=log, env={"LOG_LEVEL": "warn"})
+        process = OsProcess.launch(self.ledger, name="toxiproxy", argv=argv, log=log)
         self._proxies = process
         server = ProxyServer(subnet.api.host, subnet.api.port)
         wait_until(

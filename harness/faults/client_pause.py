@@ -43,10 +43,4 @@ class ClientPause:
         """Also when the pause never came to anything: then there is only a topic to delete, and whoever runs to end."""
         if self._pair is None:
             return self._group.end()
-        paused, other = self._pair
-        try:
-            paused.resume()
-            back = shares(self._group.wait_owned_by(paused, other))
-        finally:
-            ended = self._group.end()
-        return back | ended
+        return self._group.reunited(*self._pair)

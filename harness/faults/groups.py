@@ -79,6 +79,15 @@ class Group:
         assert view is not None
         return view
 
+    def reunited(self, away: ClientProcess, other: ClientProcess) -> Proof:
+        """Wake the one that was away, wait until both share again, and end the group, however that went."""
+        try:
+            away.resume()
+            back = shares(self.wait_owned_by(away, other))
+        finally:
+            ended = self.end()
+        return back | ended
+
     def end(self) -> Proof:
         """End every member, and delete the topic; the empty group is forgotten with its offsets."""
         for member in self._members:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
 
 from harness.clients.wire.metadata import PartitionView
 from harness.clients.wire.offsets import ask_epoch_end, ask_log_end
@@ -12,11 +11,11 @@ from harness.cluster.cluster import Cluster
 from harness.cluster.node import Node
 from harness.errors import ClusterError
 from harness.faults.fault import Proof
+from harness.faults.words import Words
 from harness.targets import LeaderOf
 from harness.wait import wait_until
 
 MOVED_S = 60.0
-LOG = "server.log"
 
 
 class Leadership:
@@ -26,7 +25,7 @@ class Leadership:
         self._cluster = cluster
         self._target = target
         self._before: PartitionView = cluster.leader(target.topic, target.partition)
-        self._logged_bytes = 0
+        self._words: Words | None = None
 
     @property
     def node(self) -> Node:
@@ -64,14 +63,13 @@ class Leadership:
         } | self._kept(after)
 
     def about_to_return(self) -> None:
-        """Remember how long the old leader's own log is, to find what it says when it comes back."""
-        self._logged_bytes = self._log.stat().st_size
+        """From now on, what the old leader says tells how it came back."""
+        self._words = Words(self.node)
 
     def truncated(self) -> Proof:
         """Where it cut its log back to when it came back, by its own log; nothing if it did not have to."""
-        with self._log.open(errors="replace") as log:
-            log.seek(self._logged_bytes)
-            told = re.findall(rf"partition={re.escape(self.partition)},.*Truncating to offset (\d+)", log.read())
+        assert self._words is not None
+        told = self._words.find(rf"partition={re.escape(self.partition)},.*Truncating to offset (\d+)")
         return {"truncated_to": int(told[0])} if told else {}
 
     def _newer(self) -> PartitionView | None:
@@ -98,7 +96,3 @@ class Leadership:
             what=f"the new leader of {self.partition} to know that it is",
             retry_on=(OSError, ClusterError),
         )
-
-    @property
-    def _log(self) -> Path:
-        return self.node.directory / LOG

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from harness.cluster.node import Node
-from harness.faults.leadership import LOG
+
+LOG = "server.log"
 
 
 class Words:

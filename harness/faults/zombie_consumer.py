@@ -64,11 +64,5 @@ class ZombieConsumer:
         """Awake, it joins again as anybody may; then both are ended."""
         if self._pair is None:
             return self._group.end()
-        zombie, other = self._pair
         self._go_on.touch()
-        try:
-            zombie.resume()
-            back = shares(self._group.wait_owned_by(zombie, other))
-        finally:
-            ended = self._group.end()
-        return back | ended
+        return self._group.reunited(*self._pair)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from harness.clients.wire.offsets import ask_log_end
 from harness.cluster.cluster import Cluster
@@ -16,10 +13,10 @@ from harness.cluster.spec import Listener
 from harness.faults import replication_cut
 from harness.faults.injector import Injector
 from harness.history.recorder import Recorder
-from harness.ledger import LEDGER, Entry, read_ledger
 from harness.network.topology import Link
 from harness.plan import Inject
 from harness.targets import LeaderOf
+from tests.faults.injected import last_fault, writing
 
 pytestmark = [
     pytest.mark.cluster,
@@ -32,31 +29,6 @@ pytestmark = [
 def injector(lockstep_cluster: Cluster, tmp_path: Path) -> Iterator[Injector]:
     with Recorder(tmp_path, "a-run") as recorder:
         yield Injector(lockstep_cluster, recorder)
-
-
-@contextmanager
-def writing(cluster: Cluster, topic: str) -> Iterator[None]:
-    """Somebody writes with acks=1 until the block ends."""
-    done = threading.Event()
-    producer = Producer({"bootstrap.servers": cluster.bootstrap(), "acks": 1})
-
-    def write() -> None:
-        while not done.wait(0.01):
-            producer.produce(topic, b"x", partition=0)
-            producer.poll(0)
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-        producer.flush(30)
-
-
-def last_fault(cluster: Cluster) -> Entry:
-    return [entry for entry in read_ledger(cluster.directory / LEDGER) if entry.kind == "fault"][-1]
 
 
 def test_the_leader_goes_on_and_its_followers_stand_still(lockstep_cluster: Cluster, injector: Injector) -> None:

@@ -89,7 +89,6 @@ class DockerCluster(Cluster):
             COMMAND,
             output=LOG,
             mounts={str(directory): (str(INSIDE), "rw"), str(self.toxiproxy.absolute()): (BINARY, "ro")},
-            environment={"LOG_LEVEL": "warn"},
             hostname=node.name,
             network=network.name,
             ports=publications(node),
