@@ -1,0 +1,73 @@
+"""What differs between versions, modes and settings of Kafka, as far as the model's rules look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+ELR_FEATURE = "eligible.leader.replicas.version"
+TRANSACTION_FEATURE = "transaction.version"
+
+
+class Mode(StrEnum):
+    """Who keeps the metadata, and how brokers learn of it."""
+
+    ZK = "zk"
+    KRAFT = "kraft"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """One Kafka, one topic. What is not said is what Kafka 4.1 and later do by default."""
+
+    mode: Mode = Mode.KRAFT
+    hw_gate: bool = True
+    """The high watermark stays where it is while the ISR is smaller than min.insync.replicas (KIP-966, from 3.7)."""
+    epoch_bump_on_isr_shrink: bool = False
+    """The leader epoch rises when the controller takes a broker out of the ISR, though the leader stays (ZooKeeper,
+    and KRaft before metadata version 3.6)."""
+    elr: bool = True
+    """The controller keeps eligible leader replicas (KIP-966)."""
+    transaction_version: int = 2
+    """0 and 1: epochs rise only in InitProducerId; 2: with every end of a transaction (KIP-890)."""
+    unclean: bool = False
+    """unclean.leader.election.enable"""
+    min_isr: int = 1
+    replication: int = 3
+    dropped: frozenset[str] = field(default=frozenset())
+    """Guards that a mutant does without; see `mutants`."""
+
+    def guards(self, guard: str) -> bool:
+        """Whether this guard is there, which it is in all but the mutant that is named after it."""
+        return guard not in self.dropped
+
+
+def parameters_for(
+    version: str,
+    mode: str,
+    features: Mapping[str, int] | None = None,
+    *,
+    unclean: bool = False,
+    min_isr: int = 1,
+    replication: int = 3,
+) -> Parameters:
+    """What this version does in this mode, on a cluster that was formatted with it and with these feature levels.
+
+    A cluster that was upgraded keeps its old feature levels until they are raised: give them.
+    """
+    release = tuple(int(part) for part in version.partition("-")[0].split(".")[:2])
+    kraft = Mode.ZK if mode == Mode.ZK else Mode.KRAFT
+    levels = features or {}
+    elr = levels.get(ELR_FEATURE, int(release >= (4, 1)))
+    transaction_version = levels.get(TRANSACTION_FEATURE, 2 if release >= (4, 0) else 0)
+    return Parameters(
+        mode=kraft,
+        hw_gate=release >= (3, 7),
+        epoch_bump_on_isr_shrink=kraft is Mode.ZK or release < (3, 6),
+        elr=kraft is Mode.KRAFT and elr > 0,
+        transaction_version=transaction_version if kraft is Mode.KRAFT else 0,
+        unclean=unclean,
+        min_isr=min_isr,
+        replication=replication,
+    )
