@@ -31,6 +31,9 @@ class Parameters:
     """The controller keeps eligible leader replicas (KIP-966)."""
     transaction_version: int = 2
     """0 and 1: epochs rise only in InitProducerId; 2: with every end of a transaction (KIP-890)."""
+    transaction_verification: bool = True
+    """transaction.partition.verification.enable: a leader asks the coordinator before a transaction begins on it
+    (KIP-890 part 1, from 3.6)."""
     unclean: bool = False
     """unclean.leader.election.enable"""
     min_isr: int = 1
@@ -67,6 +70,7 @@ def parameters_for(
         epoch_bump_on_isr_shrink=kraft is Mode.ZK or release < (3, 6),
         elr=kraft is Mode.KRAFT and elr > 0,
         transaction_version=transaction_version if kraft is Mode.KRAFT else 0,
+        transaction_verification=release >= (3, 6),
         unclean=unclean,
         min_isr=min_isr,
         replication=replication,
