@@ -34,7 +34,11 @@ class BrokerRegistration(NamedTuple):
     epoch: int
     """Which registration: the offset of its record, in ZooKeeper mode the czxid of the broker's znode."""
     fenced: bool = False
+    """Its session is over, or it has not yet caught up; in ZooKeeper mode, that it has no znode."""
     shutting_down: bool = False
+    """In controlled shutdown: ZooKeeper's controller only remembers it, KRaft's has it on record."""
+    incarnation: int = 0
+    """Which process (KRaft only): a new one has a new incarnation, and gets a new epoch."""
 
 
 class AlterPartition(NamedTuple):
@@ -48,3 +52,14 @@ class AlterPartition(NamedTuple):
     epochs: tuple[tuple[BrokerId, int], ...] = ()
     """The broker epochs of the members, as far as the leader knows them (KIP-903)."""
     recovering: bool = False
+
+
+class Register(NamedTuple):
+    """A broker comes to the cluster (BrokerRegistration, in ZooKeeper mode its znode)."""
+
+    broker: BrokerId
+    epoch: int
+    """What its epoch will be: the offset of the record to write, the czxid of the znode."""
+    incarnation: int = 0
+    previous_epoch: int = -1
+    """The epoch under which it last shut down cleanly, as its disk says (KIP-966); -1 after any other end."""

@@ -1,0 +1,28 @@
+"""The controller: who leads a partition, who is in sync, and what it says to brokers that want otherwise.
+
+Each function is one event or one request: it takes the controller's knowledge and gives the next, with the answer where
+somebody waits for one. Nothing here knows a clock: that a session ended is for the caller to say.
+"""
+
+from reference_model.controller.assignment import cancel_reassignment, create, reassign
+from reference_model.controller.brokers import ShutdownAnswer, fence, move, register, shut_down, unfence
+from reference_model.controller.election import elect_preferred, elect_unclean, min_isr_changed
+from reference_model.controller.isr import alter_partition
+from reference_model.controller.state import Controller
+
+__all__ = [
+    "Controller",
+    "ShutdownAnswer",
+    "alter_partition",
+    "cancel_reassignment",
+    "create",
+    "elect_preferred",
+    "elect_unclean",
+    "fence",
+    "min_isr_changed",
+    "move",
+    "reassign",
+    "register",
+    "shut_down",
+    "unfence",
+]

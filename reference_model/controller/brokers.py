@@ -1,0 +1,166 @@
+"""Brokers come, fall silent, are heard again, and leave: what a controller makes of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reference_model.controller import zookeeper
+from reference_model.controller.change import change, wanted
+from reference_model.controller.state import Controller
+from reference_model.errors import Error
+from reference_model.parameters import Mode, Parameters
+from reference_model.registration import NO_LEADER, BrokerId, BrokerRegistration, Register
+
+
+def register(
+    parameters: Parameters, controller: Controller, request: Register, *, session_over: bool = False
+) -> tuple[Controller, Error]:
+    """A broker comes to the cluster, for the first time or again, perhaps so fast that nobody missed it.
+
+    `session_over` is for a broker whose session has ended, but which the controller has not fenced yet.
+    """
+    if parameters.mode is Mode.ZK:
+        return _znode_created(parameters, controller, request), Error.NONE
+    known = controller.broker(request.broker)
+    if known is not None and known.incarnation == request.incarnation:  # the same process amends its registration
+        return controller, Error.NONE
+    in_session = known is not None and not (known.fenced or known.shutting_down or session_over)
+    if in_session:  # ClusterControlManager.registerBroker; who shuts down may come back at once: KAFKA-19047
+        return controller, Error.DUPLICATE_BROKER_REGISTRATION
+    clean = known is not None and known.epoch == request.previous_epoch
+    controller = _restarted(parameters, controller, request.broker, clean=clean)
+    registration = BrokerRegistration(epoch=request.epoch, fenced=True, incarnation=request.incarnation)
+    return controller.with_broker(request.broker, registration), Error.NONE
+
+
+def _restarted(parameters: Parameters, controller: Controller, broker: BrokerId, *, clean: bool) -> Controller:
+    """A new process stands for this broker: it leaves the ISR, and unless the old one ended cleanly also the ELR.
+
+    It may have lost the end of its log (KIP-966; ReplicationControlManager.handleBrokerShutdown).
+    """
+    if clean or not parameters.elr:
+        return _out_of_isr(parameters, controller, broker)
+    partition = controller.partition
+    if broker not in partition.isr | partition.elr:
+        return controller
+    target = wanted(parameters, partition, controller.active_brokers() - {broker})
+    target = target._replace(isr=partition.isr - {broker}, unclean_shutdown=frozenset({broker}))
+    return controller.with_partition(change(parameters, partition, target))
+
+
+def _znode_created(parameters: Parameters, controller: Controller, request: Register) -> Controller:
+    """A broker's znode is there; if it replaced another at once, the old broker failed first.
+
+    KafkaController.processBrokerChange, with bounced brokers by their czxid, and onBrokerStartup.
+    """
+    known = controller.broker(request.broker)
+    if known is not None and not known.fenced:
+        if known.epoch == request.epoch:
+            return controller
+        controller = fence(parameters, controller, request.broker)
+    controller = controller.with_broker(request.broker, BrokerRegistration(epoch=request.epoch))
+    return zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+
+
+def fence(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
+    """A broker's session is over: it leaves the ISR, and where it led somebody else does.
+
+    Without eligible leader replicas the last member stays in the ISR, and nobody leads
+    (ReplicationControlManager.handleBrokerFenced; KafkaController.onBrokerFailure).
+    """
+    known = controller.broker(broker)
+    if known is None or known.fenced:
+        return controller
+    if parameters.mode is Mode.ZK:
+        controller = controller.marked(broker, fenced=True, shutting_down=False)
+        controller = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+        return controller.with_partition(zookeeper.remove_from_isr(parameters, controller.partition, broker))
+    return _out_of_isr(parameters, controller, broker).marked(broker, fenced=True)
+
+
+def _out_of_isr(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
+    """Take a broker from the ISR and from leadership (ReplicationControlManager.generateLeaderAndIsrUpdates)."""
+    partition = controller.partition
+    if broker not in partition.isr:
+        return controller
+    target = wanted(parameters, partition, controller.active_brokers() - {broker})
+    target = target._replace(isr=partition.isr - {broker})
+    return controller.with_partition(change(parameters, partition, target))
+
+
+def unfence(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
+    """A broker is heard again and has caught up: it may lead where nobody does; no ISR takes it back by this.
+
+    ReplicationControlManager.handleBrokerUnfenced. In ZooKeeper mode brokers are never fenced: they register again.
+    """
+    known = controller.broker(broker)
+    if parameters.mode is Mode.ZK or known is None or not known.fenced or known.shutting_down:
+        return controller
+    controller = controller.marked(broker, fenced=False)
+    partition = controller.partition
+    if partition.leader != NO_LEADER:
+        return controller
+    target = wanted(parameters, partition, controller.active_brokers())
+    return controller.with_partition(change(parameters, partition, target))
+
+
+class ShutdownAnswer(NamedTuple):
+    """What a broker is told that asked to shut down."""
+
+    error: Error
+    granted: bool = False
+    """Nothing keeps it any more; a broker that is not let go goes after some retries."""
+
+
+def shut_down(
+    parameters: Parameters, controller: Controller, broker: BrokerId, epoch: int, *, others_know: bool = True
+) -> tuple[Controller, ShutdownAnswer]:
+    """A broker asks to leave in good order: it gives up leadership and leaves the ISR, and cannot come back into it.
+
+    `others_know`: whether all active brokers have seen it leave, which KRaft waits for before it lets a leader go.
+    """
+    if parameters.mode is Mode.ZK:
+        return _controlled_shutdown_zookeeper(parameters, controller, broker, epoch)
+    known = controller.broker(broker)
+    if known is None or known.epoch != epoch:  # ClusterControlManager.checkBrokerEpoch
+        return controller, ShutdownAnswer(Error.STALE_BROKER_EPOCH)
+    leads = controller.partition.leader == broker
+    if known.fenced:  # from here on BrokerHeartbeatManager.calculateNextBrokerState
+        return controller, ShutdownAnswer(Error.NONE, granted=True)
+    if leads and not known.shutting_down:
+        controller = _out_of_isr(parameters, controller, broker).marked(broker, shutting_down=True)
+        return controller, ShutdownAnswer(Error.NONE)
+    if known.shutting_down and not others_know:
+        return controller, ShutdownAnswer(Error.NONE)
+    return fence(parameters, controller, broker), ShutdownAnswer(Error.NONE, granted=True)
+
+
+def _controlled_shutdown_zookeeper(
+    parameters: Parameters, controller: Controller, broker: BrokerId, epoch: int
+) -> tuple[Controller, ShutdownAnswer]:
+    """The last member of an ISR goes on leading until its session ends (KafkaController.doControlledShutdown)."""
+    known = controller.broker(broker)
+    if known is None or known.fenced:
+        return controller, ShutdownAnswer(Error.BROKER_NOT_AVAILABLE)
+    if epoch < known.epoch:
+        return controller, ShutdownAnswer(Error.STALE_BROKER_EPOCH)
+    controller = controller.marked(broker, shutting_down=True)
+    partition = controller.partition
+    if len(partition.replicas) == 1:
+        return controller, ShutdownAnswer(Error.NONE, granted=True)
+    if partition.leader == broker:
+        partition = zookeeper.elect_instead_of_leaving(controller)
+    else:
+        partition = zookeeper.remove_from_isr(parameters, partition, broker)
+    granted = partition.leader != broker
+    return controller.with_partition(partition), ShutdownAnswer(Error.NONE, granted=granted)
+
+
+def move(parameters: Parameters, controller: Controller) -> Controller:
+    """Another node becomes the controller. ZooKeeper's does not know who was shutting down, and elects where it can."""
+    controller = controller._replace(epoch=controller.epoch + 1)
+    if parameters.mode is Mode.KRAFT:
+        return controller
+    for broker, _ in controller.brokers:
+        controller = controller.marked(broker, shutting_down=False)
+    return zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)

@@ -1,0 +1,173 @@
+"""How a KRaft controller changes a partition: every change, whatever its cause, goes through `change`.
+
+The cause says what it wants (`Wanted`); the reassignment, the eligible leader replicas, the leader, the epochs and the
+recovery state follow from it, in this order (PartitionChangeBuilder.build).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import NamedTuple
+
+from reference_model.mutants import ELECT_IN_SYNC, ELR_FORGETS_UNCLEAN, LAST_KNOWN_LEADER_ACTIVE, LAST_MEMBER_STAYS
+from reference_model.parameters import Parameters
+from reference_model.registration import NO_LEADER, BrokerId, Brokers, Registration
+
+
+class Election(Enum):
+    """Which leader is looked for (PartitionChangeBuilder.Election)."""
+
+    PREFERRED = auto()
+    """The first of the assignment, if it is in the ISR; otherwise as below."""
+    ONLINE = auto()
+    """The leader that is there, or the first in the assignment that is in the ISR."""
+    UNCLEAN = auto()
+    """As above, and where there is none any replica at all."""
+
+
+class Wanted(NamedTuple):
+    """What a change is to make of a partition, before its consequences."""
+
+    isr: Brokers
+    acceptable: Brokers
+    """The brokers that may lead."""
+    replicas: tuple[BrokerId, ...]
+    adding: Brokers
+    removing: Brokers
+    recovering: bool
+    election: Election = Election.ONLINE
+    unclean_shutdown: Brokers = frozenset()
+    """Who came back from an unclean end, and may lack what it had."""
+
+
+class Elected(NamedTuple):
+    """Who shall lead, and whether it may lack records that were committed."""
+
+    leader: BrokerId
+    unclean: bool = False
+
+
+def wanted(parameters: Parameters, partition: Registration, acceptable: Brokers) -> Wanted:
+    """To leave a partition as it is, with an unclean election where the topic allows it; to be changed by `_replace`.
+
+    KRaft looks at unclean.leader.election.enable in every change but ElectLeaders and the start of a reassignment.
+    """
+    return Wanted(
+        isr=partition.isr,
+        acceptable=acceptable,
+        replicas=partition.replicas,
+        adding=partition.adding,
+        removing=partition.removing,
+        recovering=partition.recovering,
+        election=Election.UNCLEAN if parameters.unclean else Election.ONLINE,
+    )
+
+
+def change(parameters: Parameters, partition: Registration, target: Wanted) -> Registration:
+    """The partition after a change, with its epochs; itself where nothing is to be done (PartitionChangeBuilder)."""
+    target = _reassignment_completed(target)
+    elr = _eligible(parameters, partition, target)
+    elected = _elect(parameters, partition, target, elr)
+    moved, isr = elected.leader != partition.leader, target.isr
+    if moved and elected.unclean:
+        isr, elr = frozenset({elected.leader}), frozenset()
+    elif moved and elected.leader in elr:
+        isr, elr = frozenset({elected.leader}), elr - {elected.leader}
+    elif parameters.guards(LAST_MEMBER_STAYS) and not isr and not parameters.elr:
+        isr = partition.isr
+    recovering = target.recovering
+    if recovering == partition.recovering and moved and elected.unclean:
+        recovering = True
+    changed = partition._replace(
+        replicas=target.replicas,
+        adding=target.adding,
+        removing=target.removing,
+        isr=isr,
+        elr=elr,
+        leader=elected.leader,
+        last_known_elr=_last_known(parameters, partition, isr, elected.leader),
+        recovering=recovering,
+    )
+    return partition if changed == partition else _with_epochs(parameters, partition, changed)
+
+
+def _reassignment_completed(target: Wanted) -> Wanted:
+    """A reassignment ends when all replicas that stay are in the ISR (PartitionReassignmentReplicas)."""
+    replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
+    isr = target.isr - target.removing
+    if not (target.adding or target.removing) or not isr or not replicas or not isr.issuperset(replicas):
+        return target
+    return target._replace(replicas=replicas, isr=isr, adding=frozenset(), removing=frozenset())
+
+
+def _eligible(parameters: Parameters, partition: Registration, target: Wanted) -> Brokers:
+    """The eligible leader replicas: who left an ISR that is below the minimum, and has all that was committed.
+
+    While the ISR is smaller than min.insync.replicas the high watermark stays where it is, so what leaves such an ISR
+    lacks nothing, until it loses the end of its log (KIP-966; PartitionChangeBuilder.maybePopulateTargetElr).
+    """
+    if not parameters.elr or len(target.isr) >= min(parameters.min_isr, len(partition.replicas)):
+        return frozenset()
+    eligible = (partition.elr | partition.isr) - target.isr
+    return eligible - target.unclean_shutdown if parameters.guards(ELR_FORGETS_UNCLEAN) else eligible
+
+
+def _elect(parameters: Parameters, partition: Registration, target: Wanted, elr: Brokers) -> Elected:
+    """Who shall lead: in sync, or eligible, or the last known leader, or anybody (electLeader)."""
+    candidates = target.isr or elr  # the ELR counts only once the ISR is empty
+    if not parameters.guards(ELECT_IN_SYNC):
+        candidates = frozenset(target.replicas)
+    order = (partition.leader, *target.replicas)
+    if target.election is Election.PREFERRED:
+        order = (target.replicas[0], *order)
+    leader = _first(order, candidates & target.acceptable)
+    if leader != NO_LEADER:
+        return Elected(leader)
+    if _last_known_leader_may_lead(parameters, partition, target, elr):
+        return Elected(partition.last_known_elr[0], unclean=True)
+    if target.election is Election.UNCLEAN:
+        leader = _first(target.replicas, target.acceptable)
+        return Elected(leader, unclean=leader != NO_LEADER)
+    return Elected(NO_LEADER)
+
+
+def _first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
+    return next((replica for replica in order if replica in candidates), NO_LEADER)
+
+
+def _last_known_leader_may_lead(parameters: Parameters, partition: Registration, target: Wanted, elr: Brokers) -> bool:
+    """Nobody is known to be complete any more: the last leader has most, and may lead again if it is there.
+
+    Builds before KAFKA-19522 was fixed did not look whether it is there (canElectLastKnownLeader).
+    """
+    if not parameters.elr or target.isr or elr or len(partition.last_known_elr) != 1:
+        return False
+    return partition.last_known_elr[0] in target.acceptable or not parameters.guards(LAST_KNOWN_LEADER_ACTIVE)
+
+
+def _last_known(
+    parameters: Parameters, partition: Registration, isr: Brokers, leader: BrokerId
+) -> tuple[BrokerId, ...]:
+    """The last leader, from when the ISR becomes empty until somebody leads again (maybeUpdateLastKnownLeader)."""
+    if not parameters.elr:
+        return partition.last_known_elr
+    if not isr and isr != partition.isr:
+        return (partition.leader,)
+    return () if leader != NO_LEADER else partition.last_known_elr
+
+
+def _with_epochs(parameters: Parameters, partition: Registration, changed: Registration) -> Registration:
+    """Every change has its partition epoch; a leader epoch only those after which replicas must begin anew.
+
+    That is with another leader, when replicas are taken from the assignment, and before metadata version 3.6 with
+    every smaller ISR (KAFKA-15021; PartitionRegistration.merge).
+    """
+    begins_anew = (
+        changed.leader != partition.leader
+        or not set(partition.replicas) <= set(changed.replicas)
+        or (parameters.epoch_bump_on_isr_shrink and not partition.isr <= changed.isr)
+    )
+    return changed._replace(
+        leader_epoch=partition.leader_epoch + begins_anew, partition_epoch=partition.partition_epoch + 1
+    )

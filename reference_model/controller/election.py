@@ -1,0 +1,61 @@
+"""Elections that somebody asks for (ElectLeaders, KIP-460), or that a controller holds on its own from time to time."""
+
+from __future__ import annotations
+
+from reference_model.controller import zookeeper
+from reference_model.controller.change import Election, change, wanted
+from reference_model.controller.state import Controller
+from reference_model.errors import Error
+from reference_model.parameters import Mode, Parameters
+from reference_model.registration import NO_LEADER
+
+
+def elect_preferred(parameters: Parameters, controller: Controller) -> tuple[Controller, Error]:
+    """Let the first replica of the assignment lead, if it is active and in sync.
+
+    KRaft elects another one where nobody leads and the first cannot (PartitionChangeBuilder.electPreferredLeader).
+    """
+    partition, preferred = controller.partition, controller.partition.replicas[0]
+    if partition.leader == preferred:
+        return controller, Error.ELECTION_NOT_NEEDED
+    if parameters.mode is Mode.ZK:
+        if preferred not in partition.isr or not controller.active(preferred):
+            return controller, Error.PREFERRED_LEADER_NOT_AVAILABLE
+        elected = zookeeper.written(partition, leader=preferred, isr=partition.isr)
+        return controller.with_partition(elected), Error.NONE
+    return _held(parameters, controller, Election.PREFERRED, Error.PREFERRED_LEADER_NOT_AVAILABLE)
+
+
+def elect_unclean(parameters: Parameters, controller: Controller) -> tuple[Controller, Error]:
+    """Let anybody lead where nobody does, whatever the topic's unclean.leader.election.enable is."""
+    leader = controller.partition.leader
+    if parameters.mode is Mode.ZK:
+        if controller.active(leader):
+            return controller, Error.ELECTION_NOT_NEEDED
+        elected = zookeeper.elect_offline(parameters, controller, unclean=True)
+        return elected, Error.NONE if elected != controller else Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    if leader != NO_LEADER:
+        return controller, Error.ELECTION_NOT_NEEDED
+    return _held(parameters, controller, Election.UNCLEAN, Error.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+
+
+def _held(
+    parameters: Parameters, controller: Controller, election: Election, otherwise: Error
+) -> tuple[Controller, Error]:
+    """ReplicationControlManager.electLeader: an election that changes nothing has failed."""
+    partition = controller.partition
+    target = wanted(parameters, partition, controller.active_brokers())._replace(election=election)
+    changed = change(parameters, partition, target)
+    return controller.with_partition(changed), otherwise if changed == partition else Error.NONE
+
+
+def min_isr_changed(parameters: Parameters, controller: Controller) -> Controller:
+    """min.insync.replicas was set, to whatever value: who was eligible under the old one is so no longer.
+
+    ConfigurationControlManager writes a ClearElrRecord; `parameters` are those with the new value.
+    """
+    partition = controller.partition
+    if not parameters.elr or not (partition.elr or partition.last_known_elr):
+        return controller
+    cleared = partition._replace(elr=frozenset(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
+    return controller.with_partition(cleared)

@@ -1,0 +1,45 @@
+"""What a controller knows: one partition, the brokers, and how often the controller has moved."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from reference_model.registration import BrokerId, BrokerRegistration, Brokers, Registration
+
+
+class Controller(NamedTuple):
+    """The active controller's knowledge, which is all that its decisions depend on."""
+
+    partition: Registration = Registration(replicas=(), isr=frozenset())
+    """Without replicas while the topic does not exist."""
+    brokers: tuple[tuple[BrokerId, BrokerRegistration], ...] = ()
+    """Every broker that ever registered, in the order of their ids."""
+    epoch: int = 0
+    """Which controller: the epoch of the metadata quorum, or of ZooKeeper's /controller_epoch."""
+
+    def broker(self, broker: BrokerId) -> BrokerRegistration | None:
+        """What is on record of this broker."""
+        return next((registration for number, registration in self.brokers if number == broker), None)
+
+    def active(self, broker: BrokerId) -> bool:
+        """Whether it may lead and join an ISR: neither fenced nor shutting down (ClusterControlManager.isActive)."""
+        registration = self.broker(broker)
+        return registration is not None and not registration.fenced and not registration.shutting_down
+
+    def active_brokers(self) -> Brokers:
+        """All that may lead and join an ISR."""
+        return frozenset(number for number, _ in self.brokers if self.active(number))
+
+    def with_broker(self, broker: BrokerId, registration: BrokerRegistration) -> Controller:
+        """The same with this broker's registration."""
+        others = [(number, other) for number, other in self.brokers if number != broker]
+        return self._replace(brokers=tuple(sorted([*others, (broker, registration)])))
+
+    def marked(self, broker: BrokerId, **marks: Any) -> Controller:
+        """The same with some fields of this broker's registration changed, if it has one."""
+        registration = self.broker(broker)
+        return self if registration is None else self.with_broker(broker, registration._replace(**marks))
+
+    def with_partition(self, partition: Registration) -> Controller:
+        """The same with this partition."""
+        return self._replace(partition=partition)

@@ -1,0 +1,78 @@
+"""How ZooKeeper's controller changes a partition: it elects where the leader is gone, and takes brokers from ISRs.
+
+Each write raises the version of the partition's znode, which is the partition epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reference_model.controller.state import Controller
+from reference_model.mutants import ELECT_IN_SYNC, LAST_MEMBER_STAYS
+from reference_model.parameters import Parameters
+from reference_model.registration import NO_LEADER, BrokerId, Brokers, Registration
+
+
+def written(partition: Registration, *, leader: BrokerId, isr: Brokers, recovering: bool | None = None) -> Registration:
+    """The partition with another leader or ISR, and the next leader epoch (LeaderAndIsr.newLeaderAndIsr)."""
+    return partition._replace(
+        leader=leader,
+        isr=isr,
+        recovering=partition.recovering if recovering is None else recovering,
+        leader_epoch=partition.leader_epoch + 1,
+        partition_epoch=partition.partition_epoch + 1,
+    )
+
+
+def first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
+    """The first in this order that is a candidate."""
+    return next((replica for replica in order if replica in candidates), NO_LEADER)
+
+
+def elect_offline(parameters: Parameters, controller: Controller, *, unclean: bool) -> Controller:
+    """Give a partition whose leader is gone another one: in sync, or where that is allowed anybody.
+
+    The ISR loses all that are not there; an unclean leader is alone in it (Election.leaderForOffline).
+    """
+    partition, active = controller.partition, controller.active_brokers()
+    if partition.leader in active:
+        return controller
+    candidates = partition.isr if parameters.guards(ELECT_IN_SYNC) else frozenset(partition.replicas)
+    leader = first(partition.replicas, candidates & active)
+    if leader != NO_LEADER:
+        return controller.with_partition(written(partition, leader=leader, isr=partition.isr & active))
+    leader = first(partition.replicas, active)
+    if not unclean or leader == NO_LEADER:
+        return controller
+    return controller.with_partition(written(partition, leader=leader, isr=frozenset({leader}), recovering=True))
+
+
+def remove_from_isr(parameters: Parameters, partition: Registration, broker: BrokerId) -> Registration:
+    """Take a broker from the ISR, unless it is the last there; it leads no more.
+
+    The leader epoch rises even where the ISR stays as it was (ReplicaStateMachine.removeReplicasFromIsr).
+    """
+    if broker not in partition.isr:
+        return partition
+    isr = partition.isr - {broker}
+    if parameters.guards(LAST_MEMBER_STAYS) and not isr:
+        isr = partition.isr
+    leader = NO_LEADER if broker == partition.leader else partition.leader
+    changed = written(partition, leader=leader, isr=isr)
+    if leader == partition.leader and not parameters.epoch_bump_on_isr_shrink:
+        return changed._replace(leader_epoch=partition.leader_epoch)
+    return changed
+
+
+def elect_instead_of_leaving(controller: Controller) -> Registration:
+    """Another member of the ISR leads in place of one that shuts down, if there is one that does not.
+
+    All that shut down leave the ISR then (Election.leaderForControlledShutdown).
+    """
+    partition = controller.partition
+    staying = partition.isr & controller.active_brokers()
+    leader = first(partition.replicas, staying)
+    if leader == NO_LEADER:
+        return partition
+    leaving = frozenset(number for number, broker in controller.brokers if broker.shutting_down)
+    return written(partition, leader=leader, isr=partition.isr - leaving)
