@@ -8,6 +8,7 @@ from enum import IntEnum
 class Error(IntEnum):
     """Those that the model can give (Errors)."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
     UNKNOWN_TOPIC_OR_PARTITION = 3

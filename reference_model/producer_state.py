@@ -130,7 +130,7 @@ def check(
         return Duplicate(duplicate.first_offset)
     if batch.epoch < entry.epoch and parameters.guards(mutants.PRODUCER_EPOCH_CHECK):
         return Error.INVALID_PRODUCER_EPOCH  # ProducerAppendInfo.checkProducerEpoch
-    if _needs_verification(entry, batch, parameters) and not _verified(verification, guard):
+    if _begins(entry, batch, parameters) and not _verified(verification, guard, parameters):
         return Error.INVALID_TXN_STATE
     if batch.sequenced and not _in_sequence(entry, batch, parameters, verification):
         return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -153,11 +153,13 @@ def start_verification(
 ) -> Verification | Error | None:
     """What stands while the coordinator is asked about this batch; None if it need not be asked.
 
+    In version 2 it is not asked but told: the partition joins the transaction, whatever is configured.
     UnifiedLog.maybeStartTransactionVerification, VerificationStateEntry.maybeUpdateLowestSequenceAndEpoch.
     """
-    if not _needs_verification(entry, batch, parameters):
+    implicit = parameters.transaction_version >= 2
+    if not _begins(entry, batch, parameters) or not (implicit or parameters.transaction_verification):
         return None
-    if batch.epoch < entry.epoch and parameters.transaction_version >= 2:
+    if batch.epoch < entry.epoch and implicit:
         return Error.INVALID_PRODUCER_EPOCH
     if standing is None:
         return Verification(log_end, batch.epoch, batch.first_sequence)
@@ -236,17 +238,21 @@ def _in_sequence(entry: ProducerEntry, batch: Batch, parameters: Parameters, ver
     return batch.first_sequence == (entry.last_sequence + 1) % (LAST_SEQUENCE + 1)
 
 
-def _needs_verification(entry: ProducerEntry, batch: Batch, parameters: Parameters) -> bool:
+def _begins(entry: ProducerEntry, batch: Batch, parameters: Parameters) -> bool:
     """Whether it begins a transaction as far as this partition knows (UnifiedLog.hasOngoingTransaction)."""
-    if not batch.transactional or not parameters.transaction_verification:
+    if not batch.transactional:
         return False
     if entry.transaction_first_offset is None:
         return True
     return parameters.transaction_version >= 2 and batch.epoch != entry.epoch  # the old epoch's transaction may be over
 
 
-def _verified(verification: Verification | None, guard: Offset | None) -> bool:
+def _verified(verification: Verification | None, guard: Offset | None, parameters: Parameters) -> bool:
     """A guard must stand, and be the one that the batch was given (VerificationGuard.verify)."""
+    if not parameters.transaction_verification:
+        return True
+    if not parameters.guards(mutants.VERIFICATION_GUARD):
+        return guard is not None
     return verification is not None and verification.guard == guard
 
 

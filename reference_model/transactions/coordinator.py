@@ -1,0 +1,322 @@
+"""What the coordinator of one transactional id answers, and what it has written of it in its log.
+
+A request is given what stands in the log, and answered with what stands there afterwards: the record is replicated
+before the answer, so whoever coordinates next knows it (TransactionCoordinator, TransactionMetadata). What differs
+between versions of the protocol follows `Parameters.transaction_version`: below 2 as in 3.9, otherwise as in 4.3.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from reference_model.errors import Error
+from reference_model.parameters import Parameters
+from reference_model.producer_state import NO_EPOCH, Marker, ProducerId
+from reference_model.transactions import mutants
+
+Partition: TypeAlias = int
+Partitions: TypeAlias = frozenset[Partition]
+
+NO_PRODUCER_ID: ProducerId = -1
+LAST_EPOCH = 32766
+"""The last that a client may have: one more is left to fence it with (TransactionMetadata.isEpochExhausted)."""
+MAX_TIMEOUT_MS = 900_000
+"""transaction.max.timeout.ms, by default"""
+
+
+class State(StrEnum):
+    """What stands in the log of one transactional id. PrepareEpochFence and Dead never do."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+
+
+PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+"""Decided, with markers under way: the completion is pending, and whatever comes meanwhile has to wait."""
+COMPLETED = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+
+
+class Producer(NamedTuple):
+    """A producer id with an epoch."""
+
+    id: ProducerId
+    epoch: int
+
+
+class Transactional(NamedTuple):
+    """One transactional id (TransactionMetadata)."""
+
+    producer: Producer
+    state: State = State.EMPTY
+    partitions: Partitions = frozenset()
+    last_epoch: int = NO_EPOCH
+    """The epoch before this one, if its owner raised it himself: he may have to ask again (KIP-360)."""
+    previous_id: ProducerId = NO_PRODUCER_ID
+    next_id: ProducerId = NO_PRODUCER_ID
+    """With which it goes on after this transaction, as the epochs of the present id are used up."""
+    unmarked: Partitions = frozenset()
+    """Which partitions have not taken their marker yet. Not in the log: the next coordinator sends all of them."""
+
+
+class InitProducerId(NamedTuple):
+    """A client starts or, if it says who it is, goes on after an error (KIP-360)."""
+
+    timeout_ms: int = 60_000
+    expected: Producer | None = None
+
+
+class AddPartitionsToTxn(NamedTuple):
+    """These partitions are about to be written. AddOffsetsToTxn is the same for the group's partition of offsets."""
+
+    producer: Producer
+    partitions: Partitions
+
+
+class EndTxn(NamedTuple):
+    """Commit or abort."""
+
+    producer: Producer
+    commit: bool
+
+
+class Answer(NamedTuple):
+    """An error, or success with who the client is from now on, where it is told."""
+
+    error: Error = Error.NONE
+    producer: Producer | None = None
+
+
+Outcome: TypeAlias = tuple[Transactional | None, Answer]
+
+
+def init_producer_id(
+    transactional: Transactional | None,
+    request: InitProducerId,
+    parameters: Parameters,
+    *,
+    fresh: ProducerId,
+    max_timeout_ms: int = MAX_TIMEOUT_MS,
+) -> Outcome:
+    """TransactionCoordinator.handleInitProducerId; `fresh` is the next producer id that nobody has."""
+    if not 0 < request.timeout_ms <= max_timeout_ms:
+        return transactional, Answer(Error.INVALID_TRANSACTION_TIMEOUT)
+    known = transactional or Transactional(Producer(fresh, NO_EPOCH))
+    if known.state in PREPARED:
+        return known, Answer(Error.CONCURRENT_TRANSACTIONS)
+    if request.expected is not None and not _may_be(known, request.expected):
+        return known, Answer(Error.PRODUCER_FENCED)
+    if known.state is State.ONGOING and parameters.guards(mutants.ABORT_ON_INIT):
+        # Whoever has it open is fenced, and the client has to ask again
+        return _fenced(known, parameters, fresh), Answer(Error.CONCURRENT_TRANSACTIONS)
+    return _initialized(known, request.expected, parameters, fresh)
+
+
+def _may_be(known: Transactional, expected: Producer) -> bool:
+    """Whether the client can be who it says (prepareInitProducerIdTransit.isValidProducerId)."""
+    if known.producer.epoch == NO_EPOCH or expected.id == known.producer.id:
+        return True
+    return expected.id == known.previous_id and expected.epoch >= LAST_EPOCH  # it did not learn of its new id
+
+
+def _initialized(known: Transactional, expected: Producer | None, parameters: Parameters, fresh: ProducerId) -> Outcome:
+    """Another epoch (prepareIncrementProducerEpoch), or another id if they are used up (prepareProducerIdRotation)."""
+    identifier, epoch = known.producer
+    if epoch >= LAST_EPOCH:
+        if expected is not None and expected.epoch != epoch:
+            return known, Answer(Error.UNKNOWN_SERVER_ERROR)
+        producer, last_epoch = Producer(fresh, 0), epoch if expected else NO_EPOCH
+    elif expected is None or epoch == NO_EPOCH or expected.epoch == epoch:
+        raised = epoch + 1 if epoch == NO_EPOCH or parameters.guards(mutants.EPOCH_BUMP_ON_INIT) else epoch
+        producer, last_epoch = Producer(identifier, raised), epoch if expected else NO_EPOCH
+    elif expected.epoch == known.last_epoch:  # asked again, as the answer was lost
+        producer, last_epoch = known.producer, known.last_epoch
+    else:
+        return known, Answer(Error.PRODUCER_FENCED)
+    after = Transactional(producer, last_epoch=last_epoch, previous_id=identifier)
+    return after, Answer(producer=producer)
+
+
+def add_partitions(transactional: Transactional | None, request: AddPartitionsToTxn, parameters: Parameters) -> Outcome:
+    """TransactionCoordinator.handleAddPartitionsToTransaction. In version 2 brokers ask it for what a client writes."""
+    if transactional is None:
+        return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
+    waits = transactional.state in PREPARED and parameters.guards(mutants.ADD_WAITS_FOR_MARKERS)
+    if waits and parameters.transaction_version >= 2:  # first, for the client may already have its next id: KAFKA-18660
+        return transactional, Answer(Error.CONCURRENT_TRANSACTIONS)
+    error = _mismatch(transactional, request.producer, checked=parameters.guards(mutants.ADD_EPOCH_CHECK))
+    if error is not Error.NONE:
+        return transactional, Answer(error)
+    if waits:
+        return transactional, Answer(Error.CONCURRENT_TRANSACTIONS)
+    partitions = transactional.partitions | request.partitions
+    return transactional._replace(state=State.ONGOING, partitions=partitions, unmarked=frozenset()), Answer()
+
+
+def verify_partition(transactional: Transactional | None, producer: Producer, partition: Partition) -> Error:
+    """Whether this partition is in this producer's transaction (handleVerifyPartitionsInTransaction)."""
+    if transactional is None:
+        return Error.INVALID_PRODUCER_ID_MAPPING
+    error = _mismatch(transactional, producer, checked=True)
+    if error is not Error.NONE:
+        return error
+    if transactional.state in PREPARED:
+        return Error.CONCURRENT_TRANSACTIONS
+    return Error.NONE if partition in transactional.partitions else Error.TRANSACTION_ABORTABLE
+
+
+def end_transaction(
+    transactional: Transactional | None, request: EndTxn, parameters: Parameters, *, fresh: ProducerId
+) -> Outcome:
+    """TransactionCoordinator.handleEndTransaction: the answer does not wait for the markers."""
+    if transactional is None:
+        return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
+    if parameters.transaction_version >= 2:
+        return _end_in_version_2(transactional, request, parameters, fresh)
+    checked = parameters.guards(mutants.END_EPOCH_CHECK)
+    error = _mismatch(transactional, request.producer, checked=checked)
+    if error is not Error.NONE:
+        return transactional, Answer(error)
+    if transactional.state is State.ONGOING:
+        after = _prepared(transactional, commit=request.commit)
+        return after, Answer(producer=after.producer)
+    return transactional, _answer_without_transaction(transactional, request, parameters)
+
+
+def _answer_without_transaction(transactional: Transactional, request: EndTxn, parameters: Parameters) -> Answer:
+    """An end that was asked for before is answered as it was then, or has to wait for its markers."""
+    if transactional.state in PREPARED:
+        return Answer(Error.CONCURRENT_TRANSACTIONS)
+    same = State.COMPLETE_COMMIT if request.commit else State.COMPLETE_ABORT
+    opposite = transactional.state in COMPLETED and not parameters.guards(mutants.END_DIRECTION_CHECK)
+    if transactional.state is same or opposite:
+        return Answer(producer=transactional.producer)
+    return Answer(Error.INVALID_TXN_STATE)
+
+
+def _end_in_version_2(
+    transactional: Transactional, request: EndTxn, parameters: Parameters, fresh: ProducerId
+) -> Outcome:
+    """Each end raises the epoch, so a request with the epoch before this one is a repeated one (KIP-890 part 2)."""
+    state, producer = transactional.state, request.producer
+    rotated = producer == (transactional.previous_id, LAST_EPOCH) and transactional.producer.epoch == 0
+    repeated = rotated or transactional.producer.epoch == producer.epoch + 1
+    if producer.id != transactional.producer.id and not rotated:
+        return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
+    current = producer.epoch == transactional.producer.epoch
+    accepted = (current and state not in PREPARED) or (repeated and state in PREPARED | COMPLETED)
+    if not accepted and parameters.guards(mutants.END_EPOCH_CHECK):
+        return transactional, Answer(Error.PRODUCER_FENCED)
+    empty = state not in PREPARED and not repeated  # nothing is open: an abort raises the epoch, a commit is an error
+    if state is State.ONGOING or (empty and not request.commit):
+        after = _bumped(_prepared(transactional, commit=request.commit), parameters, fresh)
+        return after, Answer(producer=Producer(after.next_id, 0) if _rotates(after) else after.producer)
+    if empty:
+        return transactional, Answer(Error.INVALID_TXN_STATE)
+    return transactional, _answer_without_transaction(transactional, request, parameters)
+
+
+def abort_timed_out(transactional: Transactional, parameters: Parameters, *, fresh: ProducerId) -> Transactional | None:
+    """The transaction was open for too long; None where none is (abortTimedOutTransactions)."""
+    return _fenced(transactional, parameters, fresh) if transactional.state is State.ONGOING else None
+
+
+def _fenced(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
+    """Aborted with an epoch that no client has, so that its owner can do nothing more (prepareFenceProducerEpoch)."""
+    aborting = _prepared(transactional, commit=False)
+    if not parameters.guards(mutants.EPOCH_BUMP_ON_FENCE):
+        return aborting
+    if parameters.transaction_version >= 2:  # raised once, though it is fenced and ended: KAFKA-19367
+        return _bumped(aborting, parameters, fresh)
+    return aborting._replace(producer=_raised(aborting.producer), last_epoch=NO_EPOCH)
+
+
+def _prepared(transactional: Transactional, *, commit: bool) -> Transactional:
+    state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+    return transactional._replace(state=state, unmarked=transactional.partitions)
+
+
+def _bumped(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
+    """With the next epoch, and with another id for later if that is one too many for a client (KAFKA-20090)."""
+    if not parameters.guards(mutants.EPOCH_BUMP_ON_END):
+        return transactional
+    epoch = transactional.producer.epoch
+    return transactional._replace(
+        producer=_raised(transactional.producer),
+        last_epoch=epoch,
+        next_id=fresh if epoch >= LAST_EPOCH else NO_PRODUCER_ID,
+    )
+
+
+def _raised(producer: Producer) -> Producer:
+    return producer._replace(epoch=producer.epoch + 1)
+
+
+def _rotates(transactional: Transactional) -> bool:
+    return transactional.next_id != NO_PRODUCER_ID
+
+
+def _mismatch(transactional: Transactional, producer: Producer, *, checked: bool) -> Error:
+    """Whether the client is the one that has this transactional id now."""
+    if producer.id != transactional.producer.id:
+        return Error.INVALID_PRODUCER_ID_MAPPING
+    if producer.epoch != transactional.producer.epoch and checked:
+        return Error.PRODUCER_FENCED
+    return Error.NONE
+
+
+def marker(transactional: Transactional, coordinator_epoch: int) -> Marker:
+    """What is sent to every partition of a decided transaction (TransactionMarkerChannelManager)."""
+    commit = transactional.state is State.PREPARE_COMMIT
+    return Marker(transactional.producer.id, transactional.producer.epoch, commit, coordinator_epoch)
+
+
+def marked(transactional: Transactional, partition: Partition) -> Transactional:
+    """This partition has taken its marker."""
+    return transactional._replace(unmarked=transactional.unmarked - {partition})
+
+
+def complete(transactional: Transactional, parameters: Parameters) -> Transactional | None:
+    """All markers are written; None before that (maybeWriteTxnCompletion, TransactionMetadata.prepareComplete)."""
+    if transactional.state not in PREPARED:
+        return None
+    if transactional.unmarked and parameters.guards(mutants.COMPLETE_WAITS_FOR_MARKERS):
+        return None
+    committed = transactional.state is State.PREPARE_COMMIT
+    rotates = _rotates(transactional)
+    return transactional._replace(
+        producer=Producer(transactional.next_id, 0) if rotates else transactional.producer,
+        previous_id=transactional.producer.id if parameters.transaction_version >= 2 else transactional.previous_id,
+        next_id=NO_PRODUCER_ID,
+        state=State.COMPLETE_COMMIT if committed else State.COMPLETE_ABORT,
+        partitions=frozenset(),
+        unmarked=frozenset(),
+    )
+
+
+def loaded(transactional: Transactional) -> Transactional:
+    """As the next coordinator finds it in the log: it sends all markers of a decided transaction (onElection)."""
+    return transactional._replace(unmarked=transactional.partitions if transactional.state in PREPARED else frozenset())
+
+
+UNANSWERED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+"""After which a broker may ask again, perhaps somebody else."""
+
+
+def produce_error(error: Error, parameters: Parameters, *, abortable: bool) -> Error:
+    """What a producer is told when the coordinator refuses its partition (ReplicaManager.handleProduceAppend).
+
+    `abortable` says that its request is of a version that knows TRANSACTION_ABORTABLE: Produce 11, from 3.8 on.
+    """
+    waits = error is Error.CONCURRENT_TRANSACTIONS and parameters.transaction_version < 2
+    if waits or error in UNANSWERED:
+        return Error.NOT_ENOUGH_REPLICAS  # which older clients retry without asking for metadata
+    if error is Error.PRODUCER_FENCED:
+        return Error.INVALID_PRODUCER_EPOCH
+    if error is Error.TRANSACTION_ABORTABLE and not abortable:
+        return Error.INVALID_TXN_STATE
+    return error
