@@ -22,6 +22,10 @@ Outcomes: TypeAlias = Iterable[tuple[Part, ...]]
 """For each way in which a rule can happen, the parts that it reads, as they are afterwards and in the same order."""
 
 
+def always(_: Part) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One action of a specification, for certain brokers."""
@@ -30,6 +34,11 @@ class Rule:
     """Unique in its machine, and in words: "1 fetches from 0"."""
     reads: tuple[int, ...]
     effect: Callable[..., Outcomes]
+    when: Callable[[Part], bool] = always
+    """What of the guard can be said of the first part alone: where it is not true, nobody need look at the others."""
+
+    def outcomes(self, parts: tuple[Part, ...]) -> Outcomes:
+        return self.effect(*parts) if self.when(parts[0]) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,8 @@ class Invariant:
     name: str
     reads: tuple[int, ...]
     holds: Callable[..., bool]
+    when: Callable[[Part], bool] = always
+    """Of which first part it says something at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +89,7 @@ class Machine:
     def enabled(self, state: State) -> Iterator[tuple[Action, State]]:
         """Everything that can happen in this state, and the state that it leads to."""
         for rule in self.rules:
-            for choice, parts in enumerate(rule.effect(*(state[place] for place in rule.reads))):
+            for choice, parts in enumerate(rule.outcomes(_at(state, rule.reads))):
                 yield Action(rule.name, choice), _with(state, rule.reads, parts)
 
     def apply(self, state: State, action: Action) -> State | None:
@@ -86,7 +97,7 @@ class Machine:
         rule = next((rule for rule in self.rules if rule.name == action.rule), None)
         if rule is None:
             return None
-        outcomes = list(rule.effect(*(state[place] for place in rule.reads)))
+        outcomes = list(rule.outcomes(_at(state, rule.reads)))
         return _with(state, rule.reads, outcomes[action.choice]) if action.choice < len(outcomes) else None
 
     def broken(self, state: State) -> set[str]:
@@ -94,8 +105,14 @@ class Machine:
         return {
             invariant.name
             for invariant in self.invariants
-            if isinstance(invariant, Invariant) and not invariant.holds(*(state[place] for place in invariant.reads))
+            if isinstance(invariant, Invariant)
+            and invariant.when(state[invariant.reads[0]])
+            and not invariant.holds(*_at(state, invariant.reads))
         }
+
+
+def _at(state: State, places: tuple[int, ...]) -> tuple[Part, ...]:
+    return tuple(state[place] for place in places)
 
 
 def _with(state: State, places: tuple[int, ...], parts: tuple[Part, ...]) -> State:

@@ -1,0 +1,463 @@
+"""Kafka's replication as its authors specified it in 2018, with the ways in which followers truncated before and after.
+
+One partition. There are no messages but LeaderAndIsr requests, which may be lost, repeated and read in any order; a
+follower looks straight into the leader's state. The quorum, which is ZooKeeper, is seen by everybody at once. Brokers
+do not fail: one that is taken out of the ISR may go on as if nothing had happened.
+(KafkaReplication.tla and the modules that extend it, in hachikuji/kafka-specification.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, permutations
+from typing import NamedTuple, TypeAlias
+
+from reference_model.machine import Invariant, Machine, Outcomes, Part, Rule, Symmetry, always
+
+NONE = -1
+"""No leader, and the epoch before the first."""
+
+
+class LeaderAndIsr(NamedTuple):
+    """What the quorum holds, and what a LeaderAndIsr request says."""
+
+    leader_epoch: int
+    leader: int
+    isr: frozenset[int]
+
+
+Requests: TypeAlias = frozenset[LeaderAndIsr]
+
+
+class Counters(NamedTuple):
+    next_record: int
+    next_epoch: int
+
+
+class Record(NamedTuple):
+    id: int
+    epoch: int
+
+
+class Replica(NamedTuple):
+    """One replica's log, and its copy of what the quorum said; it presumes to lead when its copy says so."""
+
+    id: int
+    log: tuple[Record, ...] = ()
+    hw: int = 0
+    leader_epoch: int = NONE
+    leader: int = NONE
+    isr: frozenset[int] = frozenset()
+
+    def has(self, offset: int) -> bool:
+        return offset < len(self.log)
+
+    def told(self, request: LeaderAndIsr) -> Replica:
+        return self._replace(leader_epoch=request.leader_epoch, leader=request.leader, isr=request.isr)
+
+    def truncated(self, offset: int) -> Replica:
+        return self._replace(log=self.log[:offset], hw=min(offset, self.hw))
+
+
+def leads(replica: Replica) -> bool:
+    """Whether it presumes to."""
+    return replica.leader == replica.id
+
+
+def follows(leader: int, follower: Replica) -> bool:
+    return follower.leader == leader
+
+
+def has_more(leader: Replica) -> bool:
+    """Whether it may have more to commit."""
+    return leads(leader) and leader.has(leader.hw)
+
+
+def has_committed(replica: Replica) -> bool:
+    return replica.hw > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How far the search goes; epochs are numbered from 0 to `epochs`."""
+
+    replicas: int = 3
+    log_size: int = 2
+    records: int = 2
+    epochs: int = 2
+
+
+# --- The controller -------------------------------------------------------------------------------------------------
+
+
+def _update(
+    bounds: Bounds, requests: Requests, counters: Counters, leader: int, isr: frozenset[int]
+) -> Iterator[tuple[LeaderAndIsr, Requests, Counters]]:
+    """Begin a leader epoch: the quorum changes at once, and a request is on its way to the replicas for ever."""
+    if counters.next_epoch > bounds.epochs:
+        return
+    update = LeaderAndIsr(counters.next_epoch, leader, isr)
+    yield update, requests | {update}, counters._replace(next_epoch=counters.next_epoch + 1)
+
+
+def controller_shrink_isr(
+    bounds: Bounds, replica: int, quorum: LeaderAndIsr, requests: Requests, counters: Counters
+) -> Outcomes:
+    """A broker fails: it leaves the ISR unless it led as the last member, and what it led has no leader."""
+    if quorum.leader == replica:
+        remaining = quorum.isr if quorum.isr == {replica} else quorum.isr - {replica}
+        return _update(bounds, requests, counters, NONE, remaining)
+    if replica in quorum.isr:
+        return _update(bounds, requests, counters, quorum.leader, quorum.isr - {replica})
+    return ()
+
+
+def controller_elect_leader(
+    bounds: Bounds, replica: int, quorum: LeaderAndIsr, requests: Requests, counters: Counters
+) -> Outcomes:
+    """A clean election: any member of the ISR, at any time."""
+    if replica not in quorum.isr or quorum.leader == replica:
+        return ()
+    return _update(bounds, requests, counters, replica, quorum.isr)
+
+
+# --- The leader -----------------------------------------------------------------------------------------------------
+
+
+def become_leader(replica: Replica, requests: Requests) -> Outcomes:
+    """A replica reads that it leads, in an epoch above its own. Its high watermark stays behind the true one."""
+    for request in requests:
+        if request.leader == replica.id and request.leader_epoch > replica.leader_epoch:
+            yield replica.told(request), requests
+
+
+def leader_write(bounds: Bounds, replica: Replica, counters: Counters) -> Outcomes:
+    """Whoever presumes to lead accepts a write."""
+    if not leads(replica):
+        return
+    if counters.next_record >= bounds.records or len(replica.log) >= bounds.log_size:
+        return
+    record = Record(counters.next_record, replica.leader_epoch)
+    yield replica._replace(log=(*replica.log, record)), counters._replace(next_record=counters.next_record + 1)
+
+
+def _change_isr(leader: Replica, follower: Replica, quorum: LeaderAndIsr, isr: frozenset[int]) -> Outcomes:
+    """Only the leader that the quorum knows, in its epoch, can change the ISR."""
+    if quorum.leader == leader.id and leads(leader) and leader.leader_epoch == quorum.leader_epoch:
+        yield leader._replace(isr=isr), follower, quorum._replace(isr=isr)
+
+
+CaughtUp: TypeAlias = Callable[[Replica, Replica, int], bool]
+"""Whether a follower, in the leader's eyes, has everything below an offset."""
+
+
+def caught_up(leader: Replica, follower: Replica, end: int) -> bool:
+    """By offsets alone, as it was before KIP-320."""
+    return follower.leader == leader.id and (end == 0 or (leader.has(end - 1) and follower.has(end - 1)))
+
+
+def caught_up_in_log(leader: Replica, follower: Replica, end: int) -> bool:
+    """With the same epoch in the last record, which is what the first try at KIP-320 compared."""
+    if not leads(leader) or not caught_up(leader, follower, end):
+        return False
+    return end == 0 or leader.log[end - 1].epoch == follower.log[end - 1].epoch
+
+
+def following_epoch(leader: Replica, follower: Replica) -> bool:
+    """In the leader's own epoch, which followers name in each request since KIP-320."""
+    presumed = leads(leader) and follower.leader == leader.id
+    return presumed and follower.leader_epoch == leader.leader_epoch
+
+
+def caught_up_in_epoch(leader: Replica, follower: Replica, end: int) -> bool:
+    return following_epoch(leader, follower) and len(follower.log) >= end
+
+
+def hw_reached_epoch(leader: Replica) -> bool:
+    """The high watermark is in the leader's own epoch: until then it does not know the true one (KAFKA-7128)."""
+    if leader.hw == len(leader.log):
+        return True
+    return leader.has(leader.hw) and leader.log[leader.hw].epoch == leader.leader_epoch
+
+
+def leader_shrink_isr(is_caught_up: CaughtUp, leader: Replica, follower: Replica, quorum: LeaderAndIsr) -> Outcomes:
+    """A follower that is not at the leader's end may be taken out of the ISR, at once or later."""
+    if follower.id not in leader.isr or is_caught_up(leader, follower, len(leader.log)):
+        return ()
+    return _change_isr(leader, follower, quorum, leader.isr - {follower.id})
+
+
+def leader_expand_isr(
+    is_caught_up: CaughtUp, only_in_own_epoch: bool, leader: Replica, follower: Replica, quorum: LeaderAndIsr
+) -> Outcomes:
+    """A follower that is at the high watermark may join the ISR."""
+    if follower.id in leader.isr or not is_caught_up(leader, follower, leader.hw):
+        return ()
+    if only_in_own_epoch and not hw_reached_epoch(leader):
+        return ()
+    return _change_isr(leader, follower, quorum, leader.isr | {follower.id})
+
+
+def leader_increment_hw(bounds: Bounds, is_caught_up: CaughtUp, leader: Replica, *others: Replica) -> Outcomes:
+    """The next record is committed when all of the leader's ISR have it."""
+    if not leads(leader) or leader.hw >= bounds.log_size:
+        return
+    members = (replica for replica in (leader, *others) if replica.id in leader.isr)
+    if all(is_caught_up(leader, replica, leader.hw + 1) for replica in members) and leader.has(leader.hw):
+        yield leader._replace(hw=leader.hw + 1), *others
+
+
+# --- The follower ---------------------------------------------------------------------------------------------------
+
+
+def _replicate(follower: Replica, leader: Replica) -> Outcomes:
+    """Append the leader's next record, and learn its high watermark."""
+    end = len(follower.log)
+    if leader.has(end):
+        yield follower._replace(log=(*follower.log, leader.log[end]), hw=min(leader.hw, end + 1)), leader
+
+
+def fetch(follower: Replica, leader: Replica) -> Outcomes:
+    """No fencing: both agree on who leads, and that is all."""
+    return _replicate(follower, leader) if leads(leader) and follower.leader == leader.id else ()
+
+
+def fetch_checking_log(follower: Replica, leader: Replica) -> Outcomes:
+    """The follower's last record is of the same epoch as the leader's there (the first try at KIP-320)."""
+    return _replicate(follower, leader) if caught_up_in_log(leader, follower, len(follower.log)) else ()
+
+
+def fetch_in_epoch(follower: Replica, leader: Replica) -> Outcomes:
+    """Both are in the same leader epoch (KIP-320)."""
+    return _replicate(follower, leader) if following_epoch(leader, follower) else ()
+
+
+TruncationPoint: TypeAlias = Callable[[Replica, Replica], int]
+"""Where a follower cuts its log off, from the leader's log and its own."""
+
+
+def high_watermark(_: Replica, follower: Replica) -> int:
+    """Before KIP-101: what the follower does not know to be committed."""
+    return follower.hw
+
+
+def end_of_epoch(leader: Replica, follower: Replica) -> int:
+    """KIP-101: where the leader's log leaves the epoch of the follower's last record, if it knows it."""
+    if not follower.log:
+        return 0
+    if not leader.log:
+        return follower.hw
+    epoch = follower.log[-1].epoch
+    if leader.log[-1].epoch == epoch:
+        return len(leader.log)
+    later = (offset for offset, record in enumerate(leader.log) if record.epoch > epoch)
+    return next(later, follower.hw)
+
+
+def last_match(leader: Replica, follower: Replica) -> int:
+    """KIP-279: behind the last record that both have."""
+    matching = (
+        offset
+        for offset in reversed(range(min(len(leader.log), len(follower.log))))
+        if leader.log[offset] == follower.log[offset]
+    )
+    return next((offset + 1 for offset in matching), 0)
+
+
+def become_follower_truncating(
+    point: TruncationPoint, leader: Replica, follower: Replica, requests: Requests
+) -> Outcomes:
+    """A replica reads whom to follow, and cuts its log by the leader's, whatever epoch that is in."""
+    for request in requests:
+        if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
+            offset = point(leader, follower)
+            if offset <= len(follower.log):
+                yield leader, follower.truncated(offset).told(request), requests
+
+
+def become_follower_fenced(leader: Replica, follower: Replica, requests: Requests) -> Outcomes:
+    """The same, once the leader is in the epoch that the request names (KIP-320)."""
+    for request in requests:
+        if request.leader != leader.id or request.leader_epoch <= follower.leader_epoch:
+            continue
+        if leads(leader) and leader.leader_epoch == request.leader_epoch:
+            yield leader, follower.truncated(last_match(leader, follower)).told(request), requests
+
+
+def become_follower(leader: Replica, follower: Replica, requests: Requests) -> Outcomes:
+    """A replica reads whom to follow, and will truncate when a fetch fails (the first try at KIP-320)."""
+    for request in requests:
+        if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
+            yield leader, follower.told(request), requests
+
+
+def truncate(follower: Replica, leader: Replica) -> Outcomes:
+    """The follower finds that its log does not continue the leader's (the first try at KIP-320)."""
+    if not leads(leader) or follower.leader != leader.id or not follower.log:
+        return
+    last = len(follower.log) - 1
+    if not leader.has(last) or leader.log[last].epoch != follower.log[last].epoch:
+        yield follower.truncated(last_match(leader, follower)), leader
+
+
+# --- The variants ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """How followers truncate and fetch, and by what leaders take them to be caught up."""
+
+    become_follower: Callable[[Replica, Replica, Requests], Outcomes]
+    fetch: Callable[[Replica, Replica], Outcomes] = fetch
+    to_shrink: CaughtUp = caught_up
+    to_expand: CaughtUp = caught_up
+    to_commit: CaughtUp = caught_up
+    expand_only_in_own_epoch: bool = False
+    truncate: Callable[[Replica, Replica], Outcomes] | None = None
+
+
+KIP320 = Variant(
+    become_follower=become_follower_fenced,
+    fetch=fetch_in_epoch,
+    to_shrink=caught_up_in_epoch,
+    to_expand=caught_up_in_epoch,
+    to_commit=caught_up_in_epoch,
+    expand_only_in_own_epoch=True,
+)
+
+VARIANTS: dict[str, Variant] = {
+    "truncate-to-hw": Variant(become_follower=partial(become_follower_truncating, high_watermark)),
+    "kip101": Variant(become_follower=partial(become_follower_truncating, end_of_epoch)),
+    "kip279": Variant(become_follower=partial(become_follower_truncating, last_match)),
+    "kip320-first-try": Variant(
+        become_follower=become_follower,
+        fetch=fetch_checking_log,
+        to_shrink=caught_up_in_log,
+        to_expand=caught_up_in_log,
+        to_commit=caught_up_in_log,
+        expand_only_in_own_epoch=True,
+        truncate=truncate,
+    ),
+    "kip320": KIP320,
+    "kip320-unfenced": replace(KIP320, become_follower=partial(become_follower_truncating, last_match)),
+}
+
+MUTANTS: dict[str, Variant] = {
+    "hw-reached-epoch": replace(KIP320, expand_only_in_own_epoch=False),
+    "hw-epoch": replace(KIP320, to_commit=caught_up),
+    "fetch-epoch": replace(KIP320, fetch=fetch),
+}
+"""KIP-320 without one of its guards, to see that it is needed."""
+
+QUORUM, REQUESTS, COUNTERS, REPLICAS = range(4)
+"""Where the parts are; the replicas are the last of them."""
+
+
+def replication(variant: Variant, bounds: Bounds) -> Machine:
+    """The machine of one variant, within these bounds."""
+    ids = range(bounds.replicas)
+    return Machine(
+        initial=(
+            LeaderAndIsr(NONE, NONE, frozenset(ids)),
+            frozenset[LeaderAndIsr](),
+            Counters(0, 0),
+            *(Replica(id_) for id_ in ids),
+        ),
+        rules=tuple(_rules(variant, bounds)),
+        invariants=tuple(_invariants(bounds)),
+        symmetry=Symmetry(places=tuple(REPLICAS + id_ for id_ in ids), rename=_rename),
+    )
+
+
+def _rules(variant: Variant, bounds: Bounds) -> Iterator[Rule]:
+    shrink = partial(leader_shrink_isr, variant.to_shrink)
+    expand = partial(leader_expand_isr, variant.to_expand, variant.expand_only_in_own_epoch)
+    increment = partial(leader_increment_hw, bounds, variant.to_commit)
+    on_record = (QUORUM, REQUESTS, COUNTERS)
+    ids = range(bounds.replicas)
+    for id_ in ids:
+        here, others = REPLICAS + id_, tuple(REPLICAS + other for other in ids if other != id_)
+        failed = partial(controller_shrink_isr, bounds, id_)
+        yield Rule(name=f"the controller sees {id_} fail", reads=on_record, effect=failed)
+        elected = partial(controller_elect_leader, bounds, id_)
+        yield Rule(name=f"the controller elects {id_}", reads=on_record, effect=elected)
+        yield Rule(name=f"{id_} becomes leader", reads=(here, REQUESTS), effect=become_leader)
+        write = partial(leader_write, bounds)
+        yield Rule(name=f"{id_} takes a write", reads=(here, COUNTERS), when=leads, effect=write)
+        yield Rule(name=f"{id_} raises its high watermark", reads=(here, *others), when=has_more, effect=increment)
+    for one, other in permutations(ids, 2):
+        pair = (REPLICAS + one, REPLICAS + other)
+        yield Rule(name=f"{one} takes {other} out of the ISR", reads=(*pair, QUORUM), when=leads, effect=shrink)
+        yield Rule(name=f"{one} takes {other} into the ISR", reads=(*pair, QUORUM), when=leads, effect=expand)
+        found = leads if variant.become_follower is become_follower_fenced else always
+        follow = variant.become_follower
+        yield Rule(name=f"{other} begins to follow {one}", reads=(*pair, REQUESTS), when=found, effect=follow)
+        following = partial(follows, other)
+        yield Rule(name=f"{one} fetches from {other}", reads=pair, when=following, effect=variant.fetch)
+        if variant.truncate:
+            yield Rule(name=f"{one} truncates as {other} has it", reads=pair, when=following, effect=variant.truncate)
+
+
+# --- The invariants -------------------------------------------------------------------------------------------------
+
+
+def leader_in_isr(quorum: LeaderAndIsr) -> bool:
+    """As published it is false of the first state, which has no leader."""
+    return quorum.leader == NONE or quorum.leader in quorum.isr
+
+
+def _replicated(leader: Replica, replica: Replica) -> bool:
+    """Everything below the leader's high watermark is on the other replica too."""
+    hw = leader.hw
+    return len(leader.log) >= hw and leader.log[:hw] == replica.log[:hw]
+
+
+def weak_isr(leader: Replica, replica: Replica) -> bool:
+    """What a presumed leader has committed is on all whom it has in its own ISR."""
+    return not leads(leader) or replica.id not in leader.isr or _replicated(leader, replica)
+
+
+def strong_isr(leader: Replica, replica: Replica, quorum: LeaderAndIsr) -> bool:
+    """What any presumed leader has committed is on all of the true ISR, and so on whoever is elected."""
+    return not leads(leader) or replica.id not in quorum.isr or _replicated(leader, replica)
+
+
+def logs_match(one: Replica, other: Replica) -> bool:
+    """Two replicas agree on what both take to be committed."""
+    hw = min(one.hw, other.hw)
+    return all(mine == theirs for mine, theirs in zip(one.log[:hw], other.log[:hw], strict=False))
+
+
+def _invariants(bounds: Bounds) -> Iterator[Invariant]:
+    places = [REPLICAS + id_ for id_ in range(bounds.replicas)]
+    yield Invariant(name="leader-in-isr", reads=(QUORUM,), holds=leader_in_isr)
+    for pair in combinations(places, 2):
+        yield Invariant(name="log-mismatch", reads=pair, when=has_committed, holds=logs_match)
+    for pair in permutations(places, 2):
+        yield Invariant(name="weak-isr", reads=pair, when=has_committed, holds=weak_isr)
+        yield Invariant(name="strong-isr", reads=(*pair, QUORUM), when=has_committed, holds=strong_isr)
+
+
+def _rename(part: Part, names: tuple[int, ...]) -> Part:
+    """The part with every replica called by its new name."""
+    match part:
+        case LeaderAndIsr():
+            return part._replace(leader=_renamed(part.leader, names), isr=_all_renamed(part.isr, names))
+        case Replica():
+            return part._replace(
+                id=names[part.id], leader=_renamed(part.leader, names), isr=_all_renamed(part.isr, names)
+            )
+        case frozenset():
+            return frozenset(_rename(request, names) for request in part)
+        case _:
+            return part
+
+
+def _renamed(id_: int, names: tuple[int, ...]) -> int:
+    return NONE if id_ == NONE else names[id_]
+
+
+def _all_renamed(ids: frozenset[int], names: tuple[int, ...]) -> frozenset[int]:
+    return frozenset(names[id_] for id_ in ids)
