@@ -8,7 +8,6 @@ from __future__ import annotations
 # Of the controller
 BROKER_EPOCH_OF_MEMBERS = "broker-epoch-of-members"
 FENCED_CANNOT_JOIN = "fenced-cannot-join"
-LEADER_EPOCH_OF_ISR = "leader-epoch-of-isr"
 PARTITION_EPOCH_OF_ISR = "partition-epoch-of-isr"
 ELECT_IN_SYNC = "elect-in-sync"
 LAST_MEMBER_STAYS = "last-member-stays"

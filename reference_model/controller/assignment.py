@@ -98,6 +98,15 @@ def complete_reassignment(parameters: Parameters, controller: Controller) -> Con
     return _completed_zookeeper(parameters, controller)
 
 
+def resume_reassignment(parameters: Parameters, controller: Controller) -> Controller:
+    """ZooKeeper sends all replicas of a reassignment to work again, with a new epoch (maybeResumeReassignments)."""
+    partition = controller.partition
+    completed = complete_reassignment(parameters, controller)
+    if completed != controller or not (partition.adding or partition.removing):
+        return completed
+    return controller.with_partition(zookeeper.written(partition, leader=partition.leader, isr=partition.isr))
+
+
 def _completed_zookeeper(parameters: Parameters, controller: Controller) -> Controller:
     """One of the replicas that stay leads, with a new epoch; then the others leave the ISR, one by one."""
     removing, active = controller.partition.removing, controller.active_brokers()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reference_model.controller import zookeeper
+from reference_model.controller.assignment import resume_reassignment
 from reference_model.controller.change import change, wanted
 from reference_model.controller.state import Controller
 from reference_model.errors import Error
@@ -59,7 +60,9 @@ def _znode_created(parameters: Parameters, controller: Controller, request: Regi
             return controller
         controller = fence(parameters, controller, request.broker)
     controller = controller.with_broker(request.broker, BrokerRegistration(epoch=request.epoch))
-    return zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+    controller = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+    moves_here = request.broker in frozenset(controller.partition.replicas) - controller.partition.removing
+    return resume_reassignment(parameters, controller) if moves_here else controller
 
 
 def fence(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
@@ -157,10 +160,17 @@ def _controlled_shutdown_zookeeper(
 
 
 def move(parameters: Parameters, controller: Controller) -> Controller:
-    """Another node becomes the controller. ZooKeeper's does not know who was shutting down, and elects where it can."""
+    """Another node becomes the controller.
+
+    KRaft's has read all that was on record. ZooKeeper's does not know who was shutting down, and does again for every
+    broker that is not there, and for a reassignment, what its predecessor did (KafkaController.onControllerFailover).
+    """
     controller = controller._replace(epoch=controller.epoch + 1)
     if parameters.mode is Mode.KRAFT:
         return controller
     for broker, _ in controller.brokers:
         controller = controller.marked(broker, shutting_down=False)
-    return zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+    for broker in controller.partition.isr - controller.active_brokers():  # ReplicaStateMachine.startup
+        controller = controller.with_partition(zookeeper.remove_from_isr(parameters, controller.partition, broker))
+    controller = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+    return resume_reassignment(parameters, controller)

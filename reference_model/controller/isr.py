@@ -6,12 +6,7 @@ from reference_model.controller.assignment import complete_reassignment
 from reference_model.controller.change import change, wanted
 from reference_model.controller.state import Controller
 from reference_model.errors import Error
-from reference_model.mutants import (
-    BROKER_EPOCH_OF_MEMBERS,
-    FENCED_CANNOT_JOIN,
-    LEADER_EPOCH_OF_ISR,
-    PARTITION_EPOCH_OF_ISR,
-)
+from reference_model.mutants import BROKER_EPOCH_OF_MEMBERS, FENCED_CANNOT_JOIN, PARTITION_EPOCH_OF_ISR
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import AlterPartition, BrokerId, Registration
 
@@ -48,7 +43,7 @@ def _refusal_kraft(parameters: Parameters, controller: Controller, request: Alte
         return Error.STALE_BROKER_EPOCH
     if _ahead(partition, request):
         return Error.NOT_CONTROLLER
-    if parameters.guards(LEADER_EPOCH_OF_ISR) and request.leader_epoch < partition.leader_epoch:
+    if request.leader_epoch < partition.leader_epoch:
         return Error.FENCED_LEADER_EPOCH
     if request.broker != partition.leader:
         return Error.INVALID_REQUEST
@@ -83,7 +78,7 @@ def _alter_partition_zookeeper(
         return controller, Error.STALE_BROKER_EPOCH
     if _ahead(partition, request):
         return controller, Error.NOT_CONTROLLER
-    if parameters.guards(LEADER_EPOCH_OF_ISR) and request.leader_epoch < partition.leader_epoch:
+    if request.leader_epoch < partition.leader_epoch:
         return controller, Error.FENCED_LEADER_EPOCH
     altered = partition._replace(leader=request.broker, isr=request.isr, recovering=request.recovering)
     if altered == partition:  # before the partition epoch, so that a request can be sent again
