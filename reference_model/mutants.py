@@ -14,6 +14,8 @@ LAST_MEMBER_STAYS = "last-member-stays"
 ELR_FORGETS_UNCLEAN = "elr-forgets-unclean"
 LAST_KNOWN_LEADER_ACTIVE = "last-known-leader-active"
 
+NEW_INCARNATION = "new-incarnation"
+
 # Of the replicas
 FETCH_LEADER_EPOCH = "fetch-leader-epoch"
 FETCH_BROKER_EPOCH = "fetch-broker-epoch"

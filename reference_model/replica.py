@@ -1,0 +1,218 @@
+"""One replica on one broker: its log and high watermark, and while it leads what it knows of its followers (Partition).
+
+What it does with a follower's fetch is in `replica_fetch`, what it asks of the controller in `in_sync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from reference_model import mutants
+from reference_model.log import Log, Offset, Record
+from reference_model.parameters import Mode, Parameters
+from reference_model.registration import (
+    NO_LEADER,
+    AlterPartition,
+    BrokerId,
+    BrokerRegistration,
+    Brokers,
+    Registration,
+)
+
+UNKNOWN: Offset = -1
+"""The log end offset of a follower that has not fetched yet."""
+
+Registered: TypeAlias = tuple[tuple[BrokerId, BrokerRegistration], ...]
+"""The brokers, as one of them knows them from its metadata."""
+
+
+class Progress(NamedTuple):
+    """What a leader knows of one follower (Replica)."""
+
+    end: Offset = UNKNOWN
+    """Where it last fetched: its log end offset."""
+    recent: bool = False
+    """Whether it was at the leader's end less than replica.lag.time.max.ms ago. That this time passes is an action of
+    its own (`in_sync.lag_passes`); Kafka also counts a follower that reached what was the end at its last fetch."""
+    broker_epoch: int | None = None
+    """Which incarnation of the broker it was (KIP-903)."""
+
+
+class Leadership(NamedTuple):
+    """What a replica knows while it leads."""
+
+    isr: Brokers
+    """As the controller committed it."""
+    epoch_start: Offset
+    """Where its epoch begins in its log."""
+    followers: tuple[tuple[BrokerId, Progress], ...]
+    """The other replicas, in the order of their ids."""
+    brokers: Registered
+    pending: AlterPartition | None = None
+    """The ISR that it has asked for, until it knows what became of it."""
+
+    def of(self, follower: BrokerId) -> Progress | None:
+        """What it knows of a follower, if that is one of the assignment."""
+        return next((progress for number, progress in self.followers if number == follower), None)
+
+    def with_progress(self, follower: BrokerId, progress: Progress) -> Leadership:
+        """The same with one follower's progress."""
+        return self._replace(
+            followers=tuple((number, progress if number == follower else known) for number, known in self.followers)
+        )
+
+
+class Replica(NamedTuple):
+    """One replica, as it is in the memory and on the disk of its broker."""
+
+    broker: BrokerId
+    broker_epoch: int = 0
+    log: Log = Log()
+    high_watermark: Offset = 0
+    leader: BrokerId = NO_LEADER
+    """Whom it takes for the leader."""
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    leadership: Leadership | None = None
+    """There while it takes itself for the leader, which it may do long after another one was elected."""
+
+
+def maximal_isr(parameters: Parameters, leadership: Leadership) -> Brokers:
+    """Who may be in the ISR for all that the leader knows: the high watermark waits for them (KIP-497).
+
+    A member that it wants to remove is in it until that is committed, and one that it wants to add already.
+    """
+    if leadership.pending is None or not parameters.guards(mutants.MAXIMAL_ISR):
+        return leadership.isr
+    return leadership.isr | leadership.pending.isr
+
+
+def effective_min_isr(parameters: Parameters, leadership: Leadership) -> int:
+    """min.insync.replicas, but never more than there are replicas (Partition.effectiveMinIsr)."""
+    return min(parameters.min_isr, len(leadership.followers) + 1)
+
+
+def eligible(parameters: Parameters, leadership: Leadership, follower: BrokerId) -> bool:
+    """Whether the leader takes a follower for one that may join the ISR (Partition.isReplicaIsrEligible).
+
+    In ZooKeeper mode that is each whose broker is there. KRaft wants the broker unfenced and not in shutdown (KIP-841),
+    and the incarnation that fetched to be the one that is registered (KIP-903).
+    """
+    registered = next((known for broker, known in leadership.brokers if broker == follower), None)
+    progress = leadership.of(follower)
+    if registered is None or progress is None or registered.fenced:
+        return False
+    if parameters.mode is Mode.ZK:
+        return True
+    if parameters.guards(mutants.EXPAND_BROKER_EPOCH) and progress.broker_epoch != registered.epoch:
+        return False
+    return not registered.shutting_down
+
+
+def caught_up(replica: Replica, progress: Progress) -> bool:
+    """Whether a follower is at the leader's end, or was within the lag time (ReplicaState.isCaughtUp)."""
+    return progress.end == replica.log.end or progress.recent
+
+
+def advance_high_watermark(parameters: Parameters, replica: Replica) -> Replica:
+    """A leader commits what all have that may be in the ISR, or may soon be (Partition.maybeIncrementLeaderHW).
+
+    It waits for a caught-up follower outside the ISR too, which could otherwise never reach the high watermark.
+    """
+    leadership = replica.leadership
+    if leadership is None:
+        return replica
+    gated = parameters.hw_gate and parameters.guards(mutants.HIGH_WATERMARK_GATE)
+    if gated and len(leadership.isr) < effective_min_isr(parameters, leadership):  # KIP-966
+        return replica
+    maximal = maximal_isr(parameters, leadership)
+    ends = (
+        progress.end
+        for follower, progress in leadership.followers
+        if follower in maximal or (caught_up(replica, progress) and eligible(parameters, leadership, follower))
+    )
+    return replica._replace(high_watermark=max(replica.high_watermark, min(ends, default=replica.log.end)))
+
+
+def append(parameters: Parameters, replica: Replica, records: Iterable[Record]) -> Replica:
+    """A leader appends; alone in the ISR it commits at once (Partition.appendRecordsToLeader)."""
+    return advance_high_watermark(parameters, replica._replace(log=replica.log.append(records)))
+
+
+def learn(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:
+    """A broker learns of the partition's and of the brokers' registrations.
+
+    What it knows already of the partition changes nothing but which brokers are there.
+    """
+    if replica.broker not in partition.replicas:  # StopReplica, or ReplicaManager.applyDelta: the replica is deleted
+        return Replica(replica.broker, replica.broker_epoch)
+    if not _news(parameters, replica, partition):
+        return replica._replace(leadership=replica.leadership and replica.leadership._replace(brokers=brokers))
+    if partition.leader == replica.broker:
+        return _lead(parameters, replica, partition, brokers)
+    return replica._replace(
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        leadership=None,
+    )
+
+
+def _news(parameters: Parameters, replica: Replica, partition: Registration) -> bool:
+    """Whether a registration says anything new.
+
+    In ZooKeeper mode it comes with a LeaderAndIsr request, which counts if its leader epoch is new
+    (ReplicaManager.becomeLeaderOrFollower). A KRaft leader may have its partition epoch from the answer to its own
+    AlterPartition; Kafka nevertheless takes it, and forgets what it has asked for since that answer, which is safe only
+    while a request takes less than the lag time (Partition.makeLeader).
+    """
+    if parameters.mode is Mode.ZK:
+        return partition.leader_epoch > replica.leader_epoch
+    if parameters.guards(mutants.PENDING_OUTLIVES_KNOWN_METADATA):
+        return partition.partition_epoch > replica.partition_epoch
+    return partition.partition_epoch >= replica.partition_epoch
+
+
+def _lead(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:
+    """Lead, or go on leading with another ISR (Partition.makeLeader). The high watermark stays where it was."""
+    before = replica.leadership
+    new_epoch = partition.leader_epoch > replica.leader_epoch
+    followers = tuple(
+        (follower, _known(before, follower, new_epoch, follower in partition.isr))
+        for follower in sorted(partition.replicas)
+        if follower != replica.broker
+    )
+    epoch_start = replica.log.end if new_epoch or before is None else before.epoch_start
+    return advance_high_watermark(
+        parameters,
+        replica._replace(
+            # The cache has the epoch before there is a record of it, for followers with records of later epochs than
+            # any here to be told where theirs end.
+            log=replica.log.assign(partition.leader_epoch, replica.log.end) if new_epoch else replica.log,
+            leader=replica.broker,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            leadership=Leadership(isr=partition.isr, epoch_start=epoch_start, followers=followers, brokers=brokers),
+        ),
+    )
+
+
+def _known(before: Leadership | None, follower: BrokerId, new_epoch: bool, in_sync: bool) -> Progress:
+    """What a leader knows of a follower when it begins an epoch (Replica.resetReplicaState).
+
+    If it led already it goes on with what it knew. Members of the ISR get the lag time, the others must fetch first.
+    """
+    known = (before.of(follower) if before is not None else None) or Progress()
+    return known._replace(recent=in_sync) if new_epoch else known
+
+
+def restart(replica: Replica, broker_epoch: int, *, end: Offset, high_watermark: Offset) -> Replica:
+    """A broker comes back with what is on its disk, as another incarnation that has yet to learn who leads.
+
+    A clean shutdown and a SIGKILL leave the whole log: the page cache survives the process. After a power loss it ends
+    where it was last flushed. The high watermark is the last that was checkpointed, at a clean shutdown the last one.
+    Epochs that begin at the end are forgotten (LogLoader.load).
+    """
+    log = replica.log.truncate(end)
+    return Replica(replica.broker, broker_epoch, log=log, high_watermark=min(max(high_watermark, log.start), log.end))
