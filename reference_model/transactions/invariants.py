@@ -1,0 +1,127 @@
+"""What is true of transactions, whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reference_model.machine import Invariant, Transition
+from reference_model.parameters import Parameters
+from reference_model.producer_state import LAST_SEQUENCE, Batch, Marker, Offset
+from reference_model.transactions.client import Client
+from reference_model.transactions.coordinator import PREPARED, Partition, State
+from reference_model.transactions.partition import Leader, Source
+
+if TYPE_CHECKING:
+    from reference_model.transactions.machine import Coordinator
+
+SEQUENCES = "I12: sequences are contiguous and no record is there twice"
+READ_COMMITTED = "I13: readers of committed records get those whose marker says so, and no others"
+OWN_COMMIT = "only its own commit makes a record visible"
+COMMIT_KEPT = "what was acknowledged and committed is not aborted or lost"
+ATOMIC = "no transaction is committed and aborted"
+LSO_MONOTONE = "the last stable offset never goes back"
+LSO_FREE = "no transaction stays open that its coordinator has ended"
+NOT_MISLED = "who keeps the order is not told otherwise"
+
+
+def of(
+    parameters: Parameters, *, coordinator: int, clients: tuple[int, ...], partitions: tuple[int, ...]
+) -> tuple[Invariant | Transition, ...]:
+    """All of them, for a machine with these parts at these places."""
+    found: list[Invariant | Transition] = [
+        Invariant(name=ATOMIC, reads=(coordinator, *partitions), holds=atomic),
+        *(Invariant(name=NOT_MISLED, reads=(place,), holds=not_misled) for place in clients),
+    ]
+    for partition, place in enumerate(partitions):
+        both = (coordinator, place)
+        found += [
+            Invariant(name=SEQUENCES, reads=(place,), holds=contiguous),
+            Invariant(name=READ_COMMITTED, reads=(place,), holds=partial(reads_committed, parameters)),
+            Invariant(name=OWN_COMMIT, reads=both, holds=partial(visible_by_own_commit, parameters)),
+            Invariant(name=LSO_FREE, reads=both, holds=partial(not_stuck, partition)),
+            Transition(name=LSO_MONOTONE, place=place, holds=partial(lso_rises, parameters)),
+            *(
+                Invariant(name=COMMIT_KEPT, reads=(client, place), holds=partial(commit_kept, partition))
+                for client in clients
+            ),
+        ]
+    return tuple(found)
+
+
+def contiguous(leader: Leader) -> bool:
+    """Of every producer id and epoch, each sequence comes after the one before it, and each record once (I12)."""
+    last: dict[tuple[int, int], int] = {}
+    sources: set[Source] = set()
+    for written in leader.log:
+        batch = written.batch
+        if isinstance(batch, Batch) and written.source is not None:
+            key = (batch.producer_id, batch.epoch)
+            if key in last and batch.first_sequence != (last[key] + 1) % (LAST_SEQUENCE + 1):
+                return False
+            last[key] = batch.last_sequence
+            if written.source in sources:
+                return False
+            sources.add(written.source)
+    return True
+
+
+def outcomes(leader: Leader) -> Iterator[tuple[Offset, Source, bool | None]]:
+    """For each record, what the first marker after it says: committed, aborted, or nothing yet."""
+    for offset, written in enumerate(leader.log):
+        if isinstance(written.batch, Batch) and written.source is not None:
+            markers = (one.batch for one in leader.log[offset:] if isinstance(one.batch, Marker))
+            mine = (one.commit for one in markers if one.producer_id == written.batch.producer_id)
+            yield offset, written.source, next(mine, None)
+
+
+def reads_committed(parameters: Parameters, leader: Leader) -> bool:
+    """Readers get, up to the last stable offset, all of what was committed and none of what was aborted (I13)."""
+    end = leader.last_stable_offset(parameters)
+    committed = {offset for offset, _, outcome in outcomes(leader) if outcome and offset < end}
+    return leader.readable(parameters) == committed
+
+
+def visible_by_own_commit(parameters: Parameters, coordinator: Coordinator, leader: Leader) -> bool:
+    """A zombie's record, or one of an aborted transaction, never becomes part of another's commit."""
+    readable = leader.readable(parameters)
+    return all((leader.log[offset].source, True) in coordinator.decided for offset in readable)
+
+
+def commit_kept(partition: Partition, client: Client, leader: Leader) -> bool:
+    """All that a client was told is committed stays: no part of it is lost or aborted."""
+    outcome = {source: decided for _, source, decided in outcomes(leader)}
+    return all(
+        outcome.get(Source(client.name, number), False) is not False
+        for number, ended in enumerate(client.ended)
+        if ended.commit and partition in ended.acknowledged
+    )
+
+
+def atomic(coordinator: Coordinator, *leaders: Leader) -> bool:
+    """Neither in what its client asked for nor in its records, on any partitions."""
+    decided = set(coordinator.decided)
+    for leader in leaders:
+        decided |= {(source, outcome) for _, source, outcome in outcomes(leader) if outcome is not None}
+    return not any((source, not commit) in decided for source, commit in decided)
+
+
+def lso_rises(parameters: Parameters, before: Leader, after: Leader) -> bool:
+    """What a reader was once given is never taken back."""
+    return after.last_stable_offset(parameters) >= before.last_stable_offset(parameters)
+
+
+def not_stuck(partition: Partition, coordinator: Coordinator, leader: Leader) -> bool:
+    """A transaction that is open on a partition is one that its coordinator will send a marker for."""
+    transactional = coordinator.transactional
+    if not leader.transactions.ongoing or transactional is None:
+        return not leader.transactions.ongoing
+    if transactional.state is State.ONGOING:
+        return partition in transactional.partitions
+    return transactional.state in PREPARED and partition in transactional.unmarked
+
+
+def not_misled(client: Client) -> bool:
+    """A client with one batch under way for each partition is never told that it is out of order."""
+    return not client.misled
