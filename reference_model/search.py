@@ -7,7 +7,7 @@ having a number, and what a rule does to the parts that it reads is a difference
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
@@ -45,6 +45,17 @@ class Packing:
     def pack(self, state: State) -> int:
         return sum(self.number(part) << place * WIDTH for place, part in enumerate(state))
 
+    def settle(self, known: int, values: Sequence[Part]) -> dict[int, int]:
+        """Number all but the first `known` values anew, in this order; returns which numbers changed, and to what."""
+        before = self.values[known:]
+        for part in before:
+            del self._numbers[type(part), part]
+        del self.values[known:]
+        for part in values:
+            self.number(part)
+        numbers = ((known + place, self._numbers[type(part), part]) for place, part in enumerate(before))
+        return {old: new for old, new in numbers if old != new}
+
     def unpack(self, packed: int, places: Iterable[int]) -> State:
         """The parts of a packed state, or some of them."""
         values = self.values
@@ -52,10 +63,12 @@ class Packing:
 
 
 class Violation(NamedTuple):
-    """The first time that an invariant was broken: after how many actions, and which."""
+    """The first time that an invariant was broken: after how many actions, which, and where each of them led."""
 
     depth: int
     trace: tuple[str, ...]
+    states: tuple[State, ...] = ()
+    """One more than there are actions: the first is where the machine begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +81,10 @@ class Exploration:
     violations: dict[str, Violation]
     complete: bool
     """Whether there was nothing left to search, within the bounds of the machine."""
+
+
+Steps: TypeAlias = tuple[int, ...]
+"""A packed state that is known, and what follows from it to where an invariant is broken."""
 
 
 class Progress(NamedTuple):
@@ -85,7 +102,8 @@ class Expansion:
         self.machine = machine
         self.packing = Packing()
         self.generated = 0
-        self.missteps: dict[str, tuple[int, int]] = {}
+        self._learned: list[tuple[dict[int, tuple[int, ...]], int]] = []
+        self.missteps: dict[str, Steps] = {}
         """The first step, from which state to which, that broke a transition's invariant."""
         self.watched = set(names_of(machine) if invariants is None else invariants)
         self._canonical = _Canonical(machine.symmetry, self.packing, len(machine.initial)) if symmetric else None
@@ -99,7 +117,9 @@ class Expansion:
 
     def pack(self, state: State) -> int:
         """The number that stands for this state, and under symmetry for all that mean the same."""
-        packed = self.packing.pack(state)
+        return self._known_as(self.packing.pack(state))
+
+    def _known_as(self, packed: int) -> int:
         return packed if self._canonical is None else self._canonical(packed)
 
     def expand(self, frontier: Iterable[int], seen: dict[int, int]) -> dict[int, int]:
@@ -118,6 +138,7 @@ class Expansion:
                     differences = of.get(key)
                     if differences is None:
                         differences = of[key] = self._learn(rules, state)
+                        self._learned.append((of, key))
                     for difference in differences:
                         generated += 1
                         successor = state + difference
@@ -142,12 +163,12 @@ class Expansion:
                 for transition in self._transitions:
                     for place, was, now in changes:
                         if place == transition.place and not transition.holds(was, now):
-                            self.missteps.setdefault(transition.name, (state, state + difference))
+                            self.missteps.setdefault(transition.name, (state, self._known_as(state + difference)))
         return tuple(difference for difference in differences if difference)
 
-    def broken(self, states: Iterable[int]) -> dict[str, int]:
+    def violations(self, states: Iterable[int]) -> dict[str, Steps]:
         """For each invariant that any of these states breaks, the first that does."""
-        broken: dict[str, int] = {}
+        broken: dict[str, Steps] = {}
         for state in states:
             for shift, by_number, select in self._checks.places:
                 number = state >> shift & NUMBER
@@ -161,17 +182,44 @@ class Expansion:
                         parts = self.packing.unpack(state, invariants[0].reads)
                         failed = of[key] = tuple(one.name for one in invariants if not one.holds(*parts))
                     for name in failed:
-                        broken.setdefault(name, state)
+                        broken.setdefault(name, (state,))
         return broken
 
-    def trace(self, path: Sequence[int]) -> tuple[str, ...]:
-        """The names of the rules that lead along these states. Under symmetry the brokers keep their names."""
+    def settle(self, known: int, values: Sequence[Part], found: dict[int, int]) -> dict[int, int]:
+        """Take the numbers on which all searchers of one machine agree, for parts that came up in the last expansion.
+
+        Returns what was found in these numbers; what was learned with others is forgotten.
+        """
+        changed = self.packing.settle(known, values)
+        learned, self._learned = self._learned, []
+        if not changed:
+            return found
+        for of, key in learned:
+            of.pop(key, None)
+        self._rules.forget(known)
+        if self._canonical is not None:
+            self._canonical.forget()
+        self.missteps = {
+            name: tuple(self._again(state, changed) for state in steps) for name, steps in self.missteps.items()
+        }
+        return {self._again(state, changed): parent for state, parent in found.items()}
+
+    def _again(self, packed: int, changed: dict[int, int]) -> int:
+        """A packed state in other numbers."""
+        for place in range(len(self.machine.initial)):
+            number = packed >> place * WIDTH & NUMBER
+            packed += changed.get(number, number) - number << place * WIDTH
+        return self._known_as(packed)
+
+    def violation(self, depth: int, path: Sequence[int]) -> Violation:
+        """How these states come about. Under symmetry the brokers keep their names on the way."""
         names = []
-        state = self.machine.initial
+        states = [self.machine.initial]
         for packed in path[1:]:
-            action, state = next(step for step in self.machine.enabled(state) if self.pack(step[1]) == packed)
+            action, state = next(step for step in self.machine.enabled(states[-1]) if self.pack(step[1]) == packed)
             names.append(action.rule)
-        return tuple(names)
+            states.append(state)
+        return Violation(depth, tuple(names), tuple(states))
 
 
 Known: TypeAlias = tuple[int, dict[int, T], Sequence[R]]
@@ -190,6 +238,12 @@ class _ByFirst(Generic[R, T]):
         for one in all_:
             by_place.setdefault(one.reads[0], []).append(one)
         self.places: list[Place[T, R]] = [self._place(place, readers) for place, readers in sorted(by_place.items())]
+
+    def forget(self, known: int) -> None:
+        """What was found out of all but the first `known` values."""
+        for _, by_number, _ in self.places:
+            for number in [number for number in by_number if number >= known]:
+                del by_number[number]
 
     def _place(self, place: int, readers: list[R]) -> Place[T, R]:
         by_number: dict[int, list[Known[T, R]]] = {}
@@ -228,6 +282,10 @@ class _Canonical:
         """Where the part at this place goes: a replica's part to the place of the one whose name it takes."""
         return symmetry.places[names[symmetry.places.index(place)]] if place in symmetry.places else place
 
+    def forget(self) -> None:
+        for _, renamed, _ in self._renamings:
+            renamed.clear()
+
     def __call__(self, packed: int) -> int:
         numbers = [packed >> shift & NUMBER for shift in self._shifts]
         highest = max(numbers)
@@ -257,28 +315,28 @@ def explore(
     expansion = Expansion(machine, symmetric=symmetric, invariants=invariants)
     start = expansion.pack(machine.initial)
     parents = {start: start}
-    broken = {name: (0, state) for name, state in expansion.broken([start]).items()}
-    frontier: Collection[int] = [start]
+    found = parents
+    broken: dict[str, tuple[int, Steps]] = {}
     level = 0
-    while depth is None or level < depth:
-        found = expansion.expand(frontier, parents)
-        for name, (before, after) in expansion.missteps.items():
-            found.setdefault(after, before)
-            broken.setdefault(name, (level + 1, after))
-        if not found:
+    while found:
+        for name, steps in expansion.violations(found).items():
+            broken.setdefault(name, (level, steps))
+        if level == depth:
             break
-        level += 1
-        parents.update(found)
-        frontier = found
-        for name, state in expansion.broken(frontier).items():
-            broken.setdefault(name, (level, state))
-        progress(Progress(depth=level, states=len(parents), frontier=len(frontier)))
+        found = expansion.expand(found, parents)
+        for name, steps in expansion.missteps.items():
+            broken.setdefault(name, (level + 1, steps))
+        if found:
+            level += 1
+            parents.update(found)
+            progress(Progress(depth=level, states=len(parents), frontier=len(found)))
     return Exploration(
         states=len(parents),
         generated=expansion.generated,
         diameter=level,
         violations={
-            name: Violation(at, expansion.trace(path_to(state, parents))) for name, (at, state) in broken.items()
+            name: expansion.violation(at, [*path_to(steps[0], parents), *steps[1:]])
+            for name, (at, steps) in broken.items()
         },
         complete=not found,
     )

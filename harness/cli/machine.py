@@ -41,11 +41,13 @@ def doctor(fix: bool, kafka: str, runs_dir: Path, as_json: bool) -> int:
 
 
 @click.command(name="list")
-@click.argument("what", type=click.Choice(["scenarios", "faults", "guarantees", "versions"]), default="scenarios")
+@click.argument(
+    "what", type=click.Choice(["scenarios", "faults", "guarantees", "versions", "variants"]), default="scenarios"
+)
 @scenario_dirs
 @as_json
 def list_(what: str, scenario_dirs: tuple[Path, ...], as_json: bool) -> None:
-    """List scenarios (the default), faults, guarantees or Kafka versions."""
+    """List scenarios (the default), faults, guarantees, Kafka versions, or variants of the model to explore."""
     rows = _LISTS[what](scenario_dirs)
     if as_json:
         print_json(rows)
@@ -101,11 +103,18 @@ def _modes(lock: Lock) -> list[Mode]:
     return [mode for mode in Mode if mode is not Mode.ZK or Program.ZK_BROKER in lock.programs]
 
 
+def _variants(_: tuple[Path, ...]) -> list[dict[str, object]]:
+    from harness.exploration.specifications import SPECIFICATIONS
+
+    return [{"name": s.name, "summary": s.summary, "mutants": s.mutants} for s in SPECIFICATIONS.values()]
+
+
 _LISTS: dict[str, Callable[[tuple[Path, ...]], list[dict[str, object]]]] = {
     "scenarios": _scenarios,
     "faults": _faults,
     "guarantees": _guarantees,
     "versions": _versions,
+    "variants": _variants,
 }
 
 

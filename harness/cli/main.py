@@ -15,7 +15,7 @@ import traceback
 import click
 
 from harness import __version__
-from harness.cli import bench, clusters, machine, runs
+from harness.cli import bench, clusters, machine, model, runs
 from harness.errors import ExitCode, LockstepError
 from harness.scenario import suggestion
 
@@ -42,7 +42,7 @@ def lockstep() -> None:
     """
 
 
-for command in (*machine.COMMANDS, *clusters.COMMANDS, *runs.COMMANDS, *bench.COMMANDS):
+for command in (*machine.COMMANDS, *clusters.COMMANDS, *runs.COMMANDS, *model.COMMANDS, *bench.COMMANDS):
     lockstep.add_command(command)
 
 

@@ -6,7 +6,7 @@ version, and may at any time take a broker out by itself. (AsyncIsr.tla in hachi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -44,14 +44,19 @@ class Bounds:
     replicas: int = 3
     offsets: int = 2
     versions: int = 2
-    maximal: bool = True
-    """Whether the leader counts with the maximal ISR; the mutant counts with the committed one."""
 
 
-def high_watermark(bounds: Bounds, leader: Leader) -> int:
+HighWatermark: TypeAlias = Callable[[Leader], int]
+
+
+def high_watermark(leader: Leader) -> int:
     """What all of the maximal ISR have."""
-    members = leader.isr | leader.pending if bounds.maximal else leader.isr
-    return min(leader.offsets[replica] for replica in members)
+    return min(leader.offsets[replica] for replica in leader.isr | leader.pending)
+
+
+def high_watermark_of_committed_isr(leader: Leader) -> int:
+    """What a mutant takes for it."""
+    return min(leader.offsets[replica] for replica in leader.isr)
 
 
 def controller_shrink_isr(bounds: Bounds, replica: int, controller: Isr, updates: Messages) -> Outcomes:
@@ -72,13 +77,13 @@ def controller_handle_request(bounds: Bounds, requests: Messages, controller: Is
             yield requests, changed, updates | {changed}
 
 
-def leader_request(bounds: Bounds, replica: int, leader: Leader, requests: Messages) -> Outcomes:
+def leader_request(high_watermark: HighWatermark, replica: int, leader: Leader, requests: Messages) -> Outcomes:
     """The leader asks for a member to leave, or for one that is at the high watermark to join."""
     if replica in leader.isr:
         if replica == LEADER:
             return
         isr = leader.isr - {replica}
-    elif leader.offsets[replica] >= high_watermark(bounds, leader):
+    elif leader.offsets[replica] >= high_watermark(leader):
         isr = leader.isr | {replica}
     else:
         return
@@ -103,33 +108,35 @@ def follower_replicate(replica: int, leader: Leader) -> Outcomes:
         yield (leader.end(replica, leader.offsets[replica] + 1),)
 
 
-def valid_high_watermark(bounds: Bounds, leader: Leader, controller: Isr) -> bool:
+def valid_high_watermark(high_watermark: HighWatermark, leader: Leader, controller: Isr) -> bool:
     """Whoever the controller may elect has all that is committed."""
-    return all(leader.offsets[replica] >= high_watermark(bounds, leader) for replica in controller.members)
+    return all(leader.offsets[replica] >= high_watermark(leader) for replica in controller.members)
 
 
 CONTROLLER, LEADER_PART, REQUESTS, UPDATES = range(4)
 
 
-def async_isr(bounds: Bounds) -> Machine:
+def async_isr(bounds: Bounds, *, maximal: bool = True) -> Machine:
+    """The machine, and its mutant that counts with the committed ISR instead of the maximal one."""
+    hw = high_watermark if maximal else high_watermark_of_committed_isr
     everyone = frozenset(range(bounds.replicas))
     leader = Leader(everyone, 0, frozenset(), NONE, (0,) * bounds.replicas)
-    holds = partial(valid_high_watermark, bounds)
+    holds = partial(valid_high_watermark, hw)
     return Machine(
         initial=(Isr(everyone, 0), leader, frozenset[Isr](), frozenset[Isr]()),
-        rules=tuple(_rules(bounds)),
+        rules=tuple(_rules(bounds, hw)),
         invariants=(Invariant(name="valid-high-watermark", reads=(LEADER_PART, CONTROLLER), holds=holds),),
     )
 
 
-def _rules(bounds: Bounds) -> Iterator[Rule]:
+def _rules(bounds: Bounds, hw: HighWatermark) -> Iterator[Rule]:
     handle = partial(controller_handle_request, bounds)
     write = partial(leader_write, bounds)
     yield Rule(name="the controller takes a request", reads=(REQUESTS, CONTROLLER, UPDATES), effect=handle)
     yield Rule(name="the leader takes a write", reads=(LEADER_PART,), effect=write)
     yield Rule(name="the leader learns the ISR", reads=(LEADER_PART, UPDATES), effect=leader_handle_update)
     for id_ in range(bounds.replicas):
-        failed, ask = partial(controller_shrink_isr, bounds, id_), partial(leader_request, bounds, id_)
+        failed, ask = partial(controller_shrink_isr, bounds, id_), partial(leader_request, hw, id_)
         yield Rule(name=f"the controller sees {id_} fail", reads=(CONTROLLER, UPDATES), effect=failed)
         yield Rule(name=f"the leader asks about {id_}", reads=(LEADER_PART, REQUESTS), effect=ask)
         if id_ != LEADER:

@@ -27,6 +27,10 @@ class LeaderAndIsr(NamedTuple):
     leader: int
     isr: frozenset[int]
 
+    def __str__(self) -> str:
+        leader = "no leader" if self.leader == NONE else f"leader {self.leader}"
+        return f"the quorum has {leader} in epoch {self.leader_epoch}, ISR {sorted(self.isr)}"
+
 
 Requests: TypeAlias = frozenset[LeaderAndIsr]
 
@@ -50,6 +54,11 @@ class Replica(NamedTuple):
     leader_epoch: int = NONE
     leader: int = NONE
     isr: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        records = " ".join(f"{chr(ord('A') + record.id)}{record.epoch}" for record in self.log)
+        leader = f"leader {self.leader} in epoch {self.leader_epoch}"
+        return f"{self.id} has log [{records}], high watermark {self.hw}, {leader}"
 
     def has(self, offset: int) -> bool:
         return offset < len(self.log)

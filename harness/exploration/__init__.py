@@ -1,0 +1,38 @@
+"""Exhaustive search of the reference model by name, on one processor or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from harness.errors import UsageError
+from harness.exploration.workers import explore_together
+from harness.scenario import suggestion
+from reference_model.machine import Machine
+from reference_model.search import Exploration, Progress, names_of
+from reference_model.search import explore as explore_alone
+
+__all__ = ["explore"]
+
+
+def explore(
+    make: Callable[[], Machine],
+    *,
+    workers: int = 1,
+    depth: int | None = None,
+    symmetric: bool = False,
+    invariants: Iterable[str] | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Exploration:
+    """Search what a machine can reach; with several workers `make` is called in a process of each."""
+    machine = make()
+    known = names_of(machine)
+    for name in invariants or ():
+        if name not in known:
+            raise UsageError(f"there is no invariant {name!r} here{suggestion(name, known)}")
+    if symmetric and machine.symmetry is None:
+        raise UsageError("the brokers of this specification are not interchangeable: leave --symmetry out")
+    if workers == 1:
+        return explore_alone(machine, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress)
+    return explore_together(
+        make, workers=workers, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress
+    )
