@@ -31,3 +31,13 @@ def test_what_cannot_be_measured_is_refused(lockstep: Lockstep, arguments: tuple
     refused = lockstep("bench", "start", *arguments)
     assert refused.returncode == 4
     assert words in refused.stderr
+
+
+def test_a_search_is_measured_with_its_memory(lockstep: Lockstep) -> None:
+    measured = lockstep("bench", "explore", "--replicas", "2", "--workers", "2", "--json")
+    assert measured.returncode == 0, measured.stderr
+    result = json.loads(measured.stdout)
+    assert (result["states"], result["workers"]) == (5_973, 2)
+    assert result["states_per_s"] == pytest.approx(result["states"] / result["seconds"], rel=0.05)
+    assert result["peak_memory_mb"] > 0
+    assert result["ratio"] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from harness.cli.model import bounds_options
 from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json
 from harness.errors import UsageError
 
@@ -34,6 +35,29 @@ def start(chosen: Chosen, repeat: int, as_json: bool) -> None:
     echo(f"ours   {result.ours_s:6.2f} s  {result.ours_all_s}")
     echo(f"ratio  {result.ratio:6.2f}    Kafka {result.kafka}, {result.mode}, {result.brokers} brokers")
     echo(f"memory {', '.join(f'{name} {size} MB' for name, size in result.memory_mb.items())}")
+
+
+@bench.command()
+@click.option("--variant", default="kip320", show_default=True, help="What to search: see `lockstep list variants`.")
+@bounds_options
+@click.option("--symmetry", is_flag=True, help="Count states that differ in the names of replicas only as one.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="How many processes search.")
+@as_json
+def explore(variant: str, bounds: dict[str, int], symmetry: bool, workers: int, as_json: bool) -> None:
+    """Search a specification our way, and its beginning the plain way."""
+    from harness.bench.explore import bench_explore
+    from harness.exploration.specifications import chosen
+    from harness.progress import Progress
+
+    make = chosen(variant, None, bounds)
+    result = bench_explore(make, workers=workers, symmetric=symmetry, progress=Progress(quiet=as_json))
+    if as_json:
+        print_json(result)
+        return
+    echo(f"plain  {result.plain_states_per_s:9,} states/s")
+    echo(f"ours   {result.states_per_s:9,} states/s  {result.states:,} states in {result.seconds} s")
+    echo(f"ratio  {result.ratio:9.2f}")
+    echo(f"memory {result.peak_memory_mb:9,} MB")
 
 
 COMMANDS = (bench,)

@@ -110,7 +110,7 @@ def _print(found: Exploration, seconds: float) -> None:
     searched = "all" if found.complete else "the first"
     echo(f"{searched} {found.states:,} states, {found.diameter} actions deep, in {seconds:.1f} s")
     if not found.violations:
-        echo("every invariant holds")
+        echo("every invariant holds" if found.complete else "every invariant holds so far")
 
 
 def _changed(before: State, after: State) -> list[str]:

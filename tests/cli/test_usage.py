@@ -40,6 +40,11 @@ ENVIRONMENT = 3
         (["down", "--name", "nobody"], "there is no cluster 'nobody'; none is up"),
         (["up", "--name", "Not/A Name"], "'Not/A Name' is not a cluster name"),
         (["list", "faulds"], "'faulds' is not one of"),
+        (["explore", "--variant", "kip32"], "there is no specification 'kip32'; did you mean 'kip320'?"),
+        (["explore", "--mutant", "hw-epok"], "kip320 has no mutant 'hw-epok'; did you mean 'hw-epoch'?"),
+        (["explore", "--invariant", "week-isr"], "there is no invariant 'week-isr' here; did you mean 'weak-isr'?"),
+        (["explore", "--variant", "async-isr", "--log-size", "2"], "async-isr has no bound --log-size"),
+        (["explore", "--variant", "async-isr", "--symmetry"], "leave --symmetry out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -1,0 +1,61 @@
+"""How fast the model is searched, against the plain way of doing it: tuples, a set, and every rule asked each time."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from harness.exploration import explore
+from harness.progress import Progress
+from reference_model.machine import Machine
+
+PLAIN_STATES = 20_000
+"""How far the plain search goes: its speed does not change after that."""
+
+
+class ExploreBench(msgspec.Struct, frozen=True, kw_only=True):
+    """What `lockstep bench explore --json` prints."""
+
+    states: int
+    seconds: float
+    states_per_s: int
+    peak_memory_mb: int
+    """Of this process and of the largest of its workers, times their number."""
+    workers: int
+    plain_states_per_s: int
+    ratio: float
+
+
+def bench_explore(make: Callable[[], Machine], *, workers: int, symmetric: bool, progress: Progress) -> ExploreBench:
+    """Search everything, then the beginning once more the plain way."""
+    with progress.action(f"searching with {workers} {'worker' if workers == 1 else 'workers'}"):
+        began = time.perf_counter()
+        states = explore(make, workers=workers, symmetric=symmetric).states
+        seconds = time.perf_counter() - began
+    memory_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if workers > 1:
+        memory_kb += workers * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    with progress.action("searching the plain way"):
+        plain = _plain_per_s(make())
+    per_s = states / seconds
+    return ExploreBench(
+        states=states,
+        seconds=round(seconds, 2),
+        states_per_s=round(per_s),
+        peak_memory_mb=memory_kb // 1024,
+        workers=workers,
+        plain_states_per_s=round(plain),
+        ratio=round(per_s / plain, 2),
+    )
+
+
+def _plain_per_s(machine: Machine) -> float:
+    began = time.perf_counter()
+    seen = frontier = {machine.initial}
+    while frontier and len(seen) < PLAIN_STATES:
+        frontier = {after for state in frontier for _, after in machine.enabled(state)} - seen
+        seen = seen | frontier
+    return len(seen) / (time.perf_counter() - began)
