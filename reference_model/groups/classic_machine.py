@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from reference_model.errors import Error
 from reference_model.groups import classic, generations
 from reference_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from reference_model.groups.exploring import balanced, commits_rise
 from reference_model.groups.generations import (
     NO_GENERATION,
     NOTHING,
@@ -112,7 +113,7 @@ def classic_machine(parameters: GroupParameters, bounds: Bounds) -> Machine:
             Transition(
                 name=GENERATION_RISES, place=GROUP, holds=lambda before, after: before.generation <= after.generation
             ),
-            Transition(name=COMMITS_RISE, place=OFFSETS, holds=_commits_rise),
+            Transition(name=COMMITS_RISE, place=OFFSETS, holds=commits_rise),
         ),
     )
 
@@ -121,18 +122,6 @@ def settled(state: tuple[object, ...]) -> bool:
     """Whether no rebalance is under way."""
     group = state[GROUP]
     return isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.EMPTY)
-
-
-def balanced(members: tuple[MemberId, ...], partitions: int) -> Iterator[tuple[tuple[MemberId, Partitions], ...]]:
-    """All assignments in which nobody has more than one partition more than another."""
-    seen = set()
-    for order in permutations(members):
-        for dealt in permutations(range(partitions)):
-            hands = {member: frozenset(dealt[at :: len(order)]) for at, member in enumerate(order)}
-            assignment = tuple(sorted(hands.items()))
-            if assignment not in seen:
-                seen.add(assignment)
-                yield assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +328,3 @@ def _assigned_once(group: ClassicGroup) -> bool:
 
 def _leader_is_member(group: ClassicGroup) -> bool:
     return group.state is not GroupState.STABLE or group.member(group.leader) is not None
-
-
-def _commits_rise(before: Offsets, after: Offsets) -> bool:
-    return all(after.of(partition) >= offset for partition, offset in before.committed)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from reference_model.errors import Error
 from reference_model.groups.generations import NOTHING, UNKNOWN_MEMBER, MemberId, Partition, Partitions
-from reference_model.groups.mutants import EPOCH_OF_HEARTBEAT, INSTANCE_RELEASED, OWNED_WITHIN_ASSIGNED
+from reference_model.groups.mutants import EPOCH_OF_HEARTBEAT, INSTANCE_RELEASED
 from reference_model.groups.parameters import GroupParameters
 from reference_model.groups.reconciliation import ConsumerMember, MemberState, partitions, reconcile
 
@@ -195,9 +195,8 @@ def _refused_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeat, para
         return Error.NONE
     # It may not have heard that its epoch has risen; what it owns must then be what it would own if it had.
     unheard = request.epoch == member.previous_epoch and request.epoch < member.epoch
-    if unheard and request.owned is not None:
-        within = request.owned <= partitions(member.assigned) or not parameters.guards(OWNED_WITHIN_ASSIGNED)
-        return Error.NONE if within else Error.FENCED_MEMBER_EPOCH
+    if unheard and request.owned is not None and request.owned <= partitions(member.assigned):
+        return Error.NONE
     return Error.FENCED_MEMBER_EPOCH
 
 

@@ -14,7 +14,6 @@ NEW_ID_FOR_INSTANCE = "new-id-for-instance"
 REVOKE_BEFORE_ADVANCE = "revoke-before-advance"
 RELEASE_BEFORE_ASSIGN = "release-before-assign"
 EPOCH_OF_HEARTBEAT = "epoch-of-heartbeat"
-OWNED_WITHIN_ASSIGNED = "owned-within-assigned"
 INSTANCE_RELEASED = "instance-released"
 
 # Of committed offsets
