@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from reference_model.controller.assignment import create
+from reference_model.controller.assignment import cancel_reassignment, create, reassign
 from reference_model.controller.brokers import fence, move, register, shut_down, unfence
 from reference_model.controller.election import elect_preferred, elect_unclean
 from reference_model.controller.isr import alter_partition
@@ -52,8 +52,10 @@ class Bounds(NamedTuple):
     partition_epoch: int
     registrations: int
     """How often each broker may register again."""
-    moves: int
+    moves: int = 0
     """How often the controller may move."""
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+    """To which brokers the partition, which begins on all, may be reassigned."""
 
 
 def starts(parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven) -> Outcomes:
@@ -123,7 +125,7 @@ def sees(
     broker: BrokerId, other: BrokerId, controller: Controller, node: Node, follower: Node, proven: Proven
 ) -> Outcomes:
     """A leader, or who thinks that it is one, sees another broker catch up."""
-    if not node.up or not follower.up or node.view is None:
+    if not node.up or not follower.up or node.view is None or other not in node.view.replicas:
         return
     seen = dict(node.seen) | {other: follower.epoch}
     leads = (controller.partition.leader, controller.partition.leader_epoch) == (broker, node.view.leader_epoch)
@@ -161,14 +163,14 @@ def _proposals(broker: BrokerId, isr: Brokers, seen: dict[BrokerId, int]) -> Ite
         yield isr | {other}
 
 
-def elects(
-    election: Callable[[Parameters, Controller], tuple[Controller, Error]],
+def asked(
     parameters: Parameters,
+    request: Callable[[Parameters, Controller], tuple[Controller, Error]],
     controller: Controller,
     proven: Proven,
 ) -> Outcomes:
-    """Somebody asks for an election."""
-    after, _ = election(parameters, controller)
+    """Somebody asks for an election, or for other replicas."""
+    after, _ = request(parameters, controller)
     yield after, _proven_after(controller, after, proven)
 
 
@@ -232,19 +234,23 @@ def candidate_proven(
     return last or broker in proven or broker == partition.leader
 
 
-def epochs_rise(before: Controller, after: Controller) -> bool:
+def epochs_rise(parameters: Parameters, before: Controller, after: Controller) -> bool:
     """I3: no epoch goes back, no change is without a partition epoch, and none of the leader without a leader epoch."""
     was, now = before.partition, after.partition
-    brokers = all(
-        broker.epoch <= now.epoch for (_, broker), (_, now) in zip(before.brokers, after.brokers, strict=True)
-    )
+    if parameters.mode is Mode.ZK:  # which keeps the assignment elsewhere, in the znode of the topic
+        was = was._replace(replicas=now.replicas, adding=now.adding, removing=now.removing)
     return (
-        brokers
-        and before.epoch <= after.epoch
+        before.epoch <= after.epoch
+        and all(earlier.epoch <= later.epoch for earlier, later in _broker_by_broker(before, after))
         and was.leader_epoch <= now.leader_epoch
         and (was == now or was.partition_epoch < now.partition_epoch)
         and (was.leader == now.leader or was.leader_epoch < now.leader_epoch)
     )
+
+
+def _broker_by_broker(before: Controller, after: Controller) -> Iterator[tuple[BrokerRegistration, BrokerRegistration]]:
+    for (_, earlier), (_, later) in zip(before.brokers, after.brokers, strict=True):
+        yield earlier, later
 
 
 def machine(parameters: Parameters, bounds: Bounds) -> Machine:
@@ -255,7 +261,7 @@ def machine(parameters: Parameters, bounds: Bounds) -> Machine:
     nodes = [Node(view=controller.partition if broker == 0 else None) for broker in brokers]
     return Machine(
         initial=(controller, *nodes, controller.partition.isr),
-        rules=tuple(_within(bounds, rule) for rule in _rules(parameters)),
+        rules=tuple(_within(bounds, rule) for rule in (*_rules(parameters), *_administration(parameters, bounds))),
         invariants=tuple(_invariants(parameters)),
     )
 
@@ -277,10 +283,21 @@ def _rules(parameters: Parameters) -> Iterator[Rule]:
         for other in set(brokers) - {broker}:
             reads = (0, place, other + 1, proven)
             yield Rule(name=f"{broker} sees {other} catch up", reads=reads, effect=partial(sees, broker, other))
-    for election in (elect_preferred, elect_unclean):
-        name = election.__name__.replace("_", " ")
-        yield Rule(name=name, reads=(0, proven), effect=partial(elects, election, parameters))
-    yield Rule(name="the controller moves", reads=(0, proven), effect=partial(moves, parameters))
+
+
+def _administration(parameters: Parameters, bounds: Bounds) -> Iterator[Rule]:
+    """What is asked of the controller, and that it moves."""
+    reads = (0, parameters.replication + 1)
+    requests: dict[str, Callable[[Parameters, Controller], tuple[Controller, Error]]] = {
+        "the preferred replica is to lead": elect_preferred,
+        "anybody is to lead": elect_unclean,
+    }
+    for replicas in bounds.assignments:
+        requests[f"to be reassigned to {replicas}"] = partial(reassign, replicas=replicas)
+        requests["the reassignment is cancelled"] = cancel_reassignment
+    for name, request in requests.items():
+        yield Rule(name=name, reads=reads, effect=partial(asked, parameters, request))
+    yield Rule(name="the controller moves", reads=reads, effect=partial(moves, parameters))
 
 
 def _within(bounds: Bounds, rule: Rule) -> Rule:
@@ -302,7 +319,7 @@ def _allowed(bounds: Bounds, part: object) -> bool:
 
 def _invariants(parameters: Parameters) -> Iterator[Invariant | Transition]:
     proven = parameters.replication + 1
-    yield Transition(name="epochs-rise", place=0, holds=epochs_rise)
+    yield Transition(name="epochs-rise", place=0, holds=partial(epochs_rise, parameters))
     yield Invariant(name="leader-in-isr", reads=(0,), holds=leader_in_isr)
     yield Invariant(name="leader-is-there", reads=(0,), holds=leader_is_there)
     yield Invariant(name="no-fenced-member", reads=(0,), holds=no_fenced_member)

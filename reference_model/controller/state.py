@@ -23,12 +23,11 @@ class Controller(NamedTuple):
 
     def active(self, broker: BrokerId) -> bool:
         """Whether it may lead and join an ISR: neither fenced nor shutting down (ClusterControlManager.isActive)."""
-        registration = self.broker(broker)
-        return registration is not None and not registration.fenced and not registration.shutting_down
+        return broker in self.active_brokers()
 
     def active_brokers(self) -> Brokers:
         """All that may lead and join an ISR."""
-        return frozenset(number for number, _ in self.brokers if self.active(number))
+        return frozenset(number for number, broker in self.brokers if not broker.fenced and not broker.shutting_down)
 
     def with_broker(self, broker: BrokerId, registration: BrokerRegistration) -> Controller:
         """The same with this broker's registration."""
