@@ -16,9 +16,7 @@ def create(parameters: Parameters, controller: Controller, replicas: tuple[Broke
     ReplicationControlManager.createTopic. In ZooKeeper mode a partition waits for the first of its brokers, so create
     it again when one is there (PartitionStateMachine.initializeLeaderAndIsrForPartitions).
     """
-    if not replicas or len(set(replicas)) != len(replicas):
-        return controller, Error.INVALID_REPLICA_ASSIGNMENT
-    if parameters.mode is Mode.KRAFT and not all(controller.broker(replica) for replica in replicas):
+    if not _assignable(parameters, controller, replicas):
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
     isr = controller.active_brokers().intersection(replicas)
     if not isr:
@@ -28,16 +26,20 @@ def create(parameters: Parameters, controller: Controller, replicas: tuple[Broke
     return controller.with_partition(Registration(replicas=replicas, isr=isr, leader=leader)), Error.NONE
 
 
+def _assignable(parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]) -> bool:
+    """Each broker once, and for KRaft only such as registered (validateManualPartitionAssignment)."""
+    known = parameters.mode is Mode.ZK or all(controller.broker(replica) for replica in replicas)
+    return bool(replicas) and len(set(replicas)) == len(replicas) and known
+
+
 def reassign(
     parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]
 ) -> tuple[Controller, Error]:
     """Move the partition to these brokers: the new ones are added at once, the others leave when all are in sync."""
-    if not replicas or len(set(replicas)) != len(replicas):
+    if not _assignable(parameters, controller, replicas):
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
     if parameters.mode is Mode.ZK:
         return _reassign_zookeeper(parameters, controller, replicas)
-    if not all(controller.broker(replica) for replica in replicas):  # registered, fenced or not
-        return controller, Error.INVALID_REPLICA_ASSIGNMENT
     partition = controller.partition
     removing = frozenset(partition.replicas) - frozenset(replicas)
     adding = frozenset(replicas) - frozenset(partition.replicas)
@@ -75,7 +77,7 @@ def _reassign_zookeeper(
     origin = [replica for replica in before.replicas if replica not in before.adding]
     assigned = tuple(dict.fromkeys((*replicas, *origin)))
     adding = frozenset(assigned).difference(origin)
-    if not adding <= controller.active_brokers():
+    if not adding <= controller.active_brokers():  # KafkaController.validateReplicas
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
     removing = frozenset(assigned).difference(replicas)
     partition = before._replace(replicas=assigned, adding=adding, removing=removing)

@@ -170,7 +170,7 @@ def move(parameters: Parameters, controller: Controller) -> Controller:
         return controller
     for broker, _ in controller.brokers:
         controller = controller.marked(broker, shutting_down=False)
-    for broker in controller.partition.isr - controller.active_brokers():  # ReplicaStateMachine.startup
+    for broker in sorted(controller.partition.isr - controller.active_brokers()):  # ReplicaStateMachine.startup
         controller = controller.with_partition(zookeeper.remove_from_isr(parameters, controller.partition, broker))
     controller = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
     return resume_reassignment(parameters, controller)
