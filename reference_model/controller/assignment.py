@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reference_model.controller import zookeeper
 from reference_model.controller.change import Election, change, wanted
-from reference_model.controller.state import Controller
+from reference_model.controller.state import Controller, first
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import NO_LEADER, BrokerId, Registration
@@ -22,8 +22,8 @@ def create(parameters: Parameters, controller: Controller, replicas: tuple[Broke
     if not isr:
         waits = parameters.mode is Mode.ZK
         return controller, Error.REQUEST_TIMED_OUT if waits else Error.INVALID_REPLICA_ASSIGNMENT
-    leader = next(replica for replica in replicas if replica in isr)
-    return controller.with_partition(Registration(replicas=replicas, isr=isr, leader=leader)), Error.NONE
+    created = Registration(replicas=replicas, isr=isr, leader=first(replicas, isr))
+    return controller.with_partition(created), Error.NONE
 
 
 def _assignable(parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]) -> bool:
@@ -36,6 +36,8 @@ def reassign(
     parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]
 ) -> tuple[Controller, Error]:
     """Move the partition to these brokers: the new ones are added at once, the others leave when all are in sync."""
+    if not controller.partition.replicas:
+        return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
     if not _assignable(parameters, controller, replicas):
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
     if parameters.mode is Mode.ZK:
@@ -55,6 +57,8 @@ def reassign(
 def cancel_reassignment(parameters: Parameters, controller: Controller) -> tuple[Controller, Error]:
     """Back to the replicas of before; refused where nobody of them is in sync, unless that may be lost."""
     partition = controller.partition
+    if not partition.replicas:
+        return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
     if not partition.adding and not partition.removing:
         return controller, Error.NO_REASSIGNMENT_IN_PROGRESS
     replicas = tuple(replica for replica in partition.replicas if replica not in partition.adding)
@@ -116,7 +120,7 @@ def _completed_zookeeper(parameters: Parameters, controller: Controller) -> Cont
     partition = controller.partition._replace(replicas=staying, adding=frozenset(), removing=frozenset())
     leader = partition.leader
     if leader not in staying or leader not in active:  # moveReassignedPartitionLeaderIfRequired
-        leader = zookeeper.first(staying, partition.isr & active)
+        leader = first(staying, partition.isr & active)
     if leader != NO_LEADER:
         partition = zookeeper.written(partition, leader=leader, isr=partition.isr)
     for replica in sorted(removing):

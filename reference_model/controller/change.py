@@ -6,10 +6,10 @@ recovery state follow from it, in this order (PartitionChangeBuilder.build).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
+from reference_model.controller.state import first
 from reference_model.mutants import ELECT_IN_SYNC, ELR_FORGETS_UNCLEAN, LAST_KNOWN_LEADER_ACTIVE, LAST_MEMBER_STAYS
 from reference_model.parameters import Parameters
 from reference_model.registration import NO_LEADER, BrokerId, Brokers, Registration
@@ -121,19 +121,15 @@ def _elect(parameters: Parameters, partition: Registration, target: Wanted, elr:
     order = (partition.leader, *target.replicas)
     if target.election is Election.PREFERRED:
         order = (target.replicas[0], *order)
-    leader = _first(order, candidates & target.acceptable)
+    leader = first(order, candidates & target.acceptable)
     if leader != NO_LEADER:
         return Elected(leader)
     if _last_known_leader_may_lead(parameters, partition, target, elr):
         return Elected(partition.last_known_elr[0], unclean=True)
     if target.election is Election.UNCLEAN:
-        leader = _first(target.replicas, target.acceptable)
+        leader = first(target.replicas, target.acceptable)
         return Elected(leader, unclean=leader != NO_LEADER)
     return Elected(NO_LEADER)
-
-
-def _first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
-    return next((replica for replica in order if replica in candidates), NO_LEADER)
 
 
 def _last_known_leader_may_lead(parameters: Parameters, partition: Registration, target: Wanted, elr: Brokers) -> bool:

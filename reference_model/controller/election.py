@@ -15,7 +15,10 @@ def elect_preferred(parameters: Parameters, controller: Controller) -> tuple[Con
 
     KRaft elects another one where nobody leads and the first cannot (PartitionChangeBuilder.electPreferredLeader).
     """
-    partition, preferred = controller.partition, controller.partition.replicas[0]
+    partition = controller.partition
+    if not partition.replicas:
+        return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
+    preferred = partition.replicas[0]
     if partition.leader == preferred:
         return controller, Error.ELECTION_NOT_NEEDED
     if parameters.mode is Mode.ZK:
@@ -29,6 +32,8 @@ def elect_preferred(parameters: Parameters, controller: Controller) -> tuple[Con
 def elect_unclean(parameters: Parameters, controller: Controller) -> tuple[Controller, Error]:
     """Let anybody lead where nobody does, whatever the topic's unclean.leader.election.enable is."""
     leader = controller.partition.leader
+    if not controller.partition.replicas:
+        return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
     if parameters.mode is Mode.ZK:
         if controller.active(leader):
             return controller, Error.ELECTION_NOT_NEEDED

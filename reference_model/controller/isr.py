@@ -41,6 +41,8 @@ def _refusal_kraft(parameters: Parameters, controller: Controller, request: Alte
     broker = controller.broker(request.broker)
     if broker is None or broker.epoch != request.broker_epoch:
         return Error.STALE_BROKER_EPOCH
+    if not partition.replicas:
+        return Error.UNKNOWN_TOPIC_ID
     if _ahead(partition, request):
         return Error.NOT_CONTROLLER
     if request.leader_epoch < partition.leader_epoch:
@@ -76,6 +78,8 @@ def _alter_partition_zookeeper(
     broker = controller.broker(request.broker)
     if broker is None or broker.fenced or broker.epoch != request.broker_epoch:
         return controller, Error.STALE_BROKER_EPOCH
+    if not partition.replicas:
+        return controller, Error.UNKNOWN_TOPIC_ID
     if _ahead(partition, request):
         return controller, Error.NOT_CONTROLLER
     if request.leader_epoch < partition.leader_epoch:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from reference_model.registration import BrokerId, BrokerRegistration, Brokers, Registration
+from reference_model.registration import NO_LEADER, BrokerId, BrokerRegistration, Brokers, Registration
+
+
+def first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
+    """The first in this order that is a candidate."""
+    return next((replica for replica in order if replica in candidates), NO_LEADER)
 
 
 class Controller(NamedTuple):
     """The active controller's knowledge, which is all that its decisions depend on."""
 
     partition: Registration = Registration(replicas=(), isr=frozenset())
-    """Without replicas while the topic does not exist."""
+    """Without replicas while there is no such partition."""
     brokers: tuple[tuple[BrokerId, BrokerRegistration], ...] = ()
     """Every broker that ever registered, in the order of their ids."""
     epoch: int = 0

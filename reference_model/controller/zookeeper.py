@@ -5,28 +5,16 @@ Each write raises the version of the partition's znode, which is the partition e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from reference_model.controller.state import Controller
+from reference_model.controller.state import Controller, first
 from reference_model.mutants import ELECT_IN_SYNC, LAST_MEMBER_STAYS
 from reference_model.parameters import Parameters
 from reference_model.registration import NO_LEADER, BrokerId, Brokers, Registration
 
 
-def written(partition: Registration, *, leader: BrokerId, isr: Brokers, recovering: bool | None = None) -> Registration:
-    """The partition with another leader or ISR, and the next leader epoch (LeaderAndIsr.newLeaderAndIsr)."""
-    return partition._replace(
-        leader=leader,
-        isr=isr,
-        recovering=partition.recovering if recovering is None else recovering,
-        leader_epoch=partition.leader_epoch + 1,
-        partition_epoch=partition.partition_epoch + 1,
-    )
-
-
-def first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
-    """The first in this order that is a candidate."""
-    return next((replica for replica in order if replica in candidates), NO_LEADER)
+def written(partition: Registration, *, leader: BrokerId, isr: Brokers) -> Registration:
+    """The partition with this leader and this ISR, and the next leader epoch (LeaderAndIsr.newLeaderAndIsr)."""
+    leader_epoch, partition_epoch = partition.leader_epoch + 1, partition.partition_epoch + 1
+    return partition._replace(leader=leader, isr=isr, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
 
 
 def elect_offline(parameters: Parameters, controller: Controller, *, unclean: bool) -> Controller:
@@ -44,7 +32,8 @@ def elect_offline(parameters: Parameters, controller: Controller, *, unclean: bo
     leader = first(partition.replicas, active)
     if not unclean or leader == NO_LEADER:
         return controller
-    return controller.with_partition(written(partition, leader=leader, isr=frozenset({leader}), recovering=True))
+    elected = written(partition, leader=leader, isr=frozenset({leader}))
+    return controller.with_partition(elected._replace(recovering=True))
 
 
 def remove_from_isr(parameters: Parameters, partition: Registration, broker: BrokerId) -> Registration:

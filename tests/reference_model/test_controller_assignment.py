@@ -54,6 +54,13 @@ def test_no_such_assignment(parameters: Parameters, replicas: tuple[int, ...]) -
     assert reassign(parameters, before, replicas) == (before, Error.INVALID_REPLICA_ASSIGNMENT)
 
 
+@pytest.mark.parametrize("parameters", ALL, ids=MODES)
+def test_no_such_partition(parameters: Parameters) -> None:
+    empty = controller("12", 1)._replace(partition=Controller().partition)
+    assert reassign(parameters, empty, (1, 2)) == (empty, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    assert cancel_reassignment(parameters, empty) == (empty, Error.UNKNOWN_TOPIC_OR_PARTITION)
+
+
 def test_nobody_there_to_create_it() -> None:
     before = controller("", NOBODY, fenced="12")
     assert create(KRAFT, before, (1, 2)) == (before, Error.INVALID_REPLICA_ASSIGNMENT)

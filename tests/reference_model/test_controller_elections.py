@@ -138,6 +138,13 @@ def test_with_eligible_replicas(election: Election, before: Controller, expected
     assert (told(after), error) == expected
 
 
+@pytest.mark.parametrize("parameters", ALL, ids=MODES)
+def test_no_such_partition(parameters: Parameters) -> None:
+    empty = controller("12", 1)._replace(partition=Controller().partition)
+    for election in (elect_preferred, elect_unclean):
+        assert election(parameters, empty) == (empty, Error.UNKNOWN_TOPIC_OR_PARTITION)
+
+
 def test_a_changed_minimum_forgets_who_was_eligible() -> None:
     before = controller("1", 1, elr="2")
     assert told(min_isr_changed(ELR, before)) == "isr 1, leader 1; +0 +1"

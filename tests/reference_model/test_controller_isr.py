@@ -211,6 +211,12 @@ def test_refused(parameters: Parameters, case: Refused) -> None:
     assert (after == case.before) or error is Error.NONE
 
 
+@pytest.mark.parametrize("parameters", ALL, ids=["zk", "kraft", "elr"])
+def test_no_such_partition(parameters: Parameters) -> None:
+    empty = HEALTHY._replace(partition=Controller().partition)
+    assert alter_partition(parameters, empty, asks(1, "12")) == (empty, Error.UNKNOWN_TOPIC_ID)
+
+
 ORDER = [
     (asks(1, "4", leader_epoch=LEADER_EPOCH + 1)._replace(broker_epoch=0), Error.STALE_BROKER_EPOCH),
     (asks(1, "4", leader_epoch=LEADER_EPOCH - 1, partition_epoch=PARTITION_EPOCH + 1), Error.NOT_CONTROLLER),
