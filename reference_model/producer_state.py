@@ -261,6 +261,7 @@ def _current(entry: ProducerEntry, marker: Marker, parameters: Parameters) -> bo
 
     It is then written once more if nothing is open, for it is sent again when its answer was lost (KAFKA-19999).
     """
-    if parameters.transaction_version >= 2 and marker.epoch == entry.epoch:
+    strict = parameters.transaction_version >= 2 and parameters.guards(mutants.MARKER_EPOCH_RISES)
+    if strict and marker.epoch == entry.epoch:
         return entry.transaction_first_offset is None
     return marker.epoch >= entry.epoch

@@ -1,4 +1,4 @@
-"""What is true of transactions, whatever happens."""
+"""What is true of transactions at all times (kafka-semantics.md §2.3, I12 and I13, and what makes them up)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from reference_model.machine import Invariant, Transition
 from reference_model.parameters import Parameters
-from reference_model.producer_state import LAST_SEQUENCE, Batch, Marker, Offset
+from reference_model.producer_state import LAST_SEQUENCE, Accepted, Batch, Marker, Offset, check_marker
 from reference_model.transactions.client import Client
-from reference_model.transactions.coordinator import PREPARED, Partition, State
+from reference_model.transactions.coordinator import PREPARED, Partition, State, marker
 from reference_model.transactions.partition import Leader, Source
 
 if TYPE_CHECKING:
     from reference_model.transactions.machine import Coordinator
 
-SEQUENCES = "I12: sequences are contiguous and no record is there twice"
-READ_COMMITTED = "I13: readers of committed records get those whose marker says so, and no others"
-OWN_COMMIT = "only its own commit makes a record visible"
-COMMIT_KEPT = "what was acknowledged and committed is not aborted or lost"
-ATOMIC = "no transaction is committed and aborted"
-LSO_MONOTONE = "the last stable offset never goes back"
-LSO_FREE = "no transaction stays open that its coordinator has ended"
-NOT_MISLED = "who keeps the order is not told otherwise"
+SEQUENCES = "sequences-contiguous"
+READ_COMMITTED = "read-committed"
+OWN_COMMIT = "visible-by-own-commit"
+COMMIT_KEPT = "commit-kept"
+ATOMIC = "committed-or-aborted"
+LSO_MONOTONE = "lso-monotone"
+LSO_NOT_STUCK = "lso-not-stuck"
+NOT_REFUSED = "in-order-not-refused"
 
 
 def of(
@@ -32,7 +32,7 @@ def of(
     """All of them, for a machine with these parts at these places."""
     found: list[Invariant | Transition] = [
         Invariant(name=ATOMIC, reads=(coordinator, *partitions), holds=atomic),
-        *(Invariant(name=NOT_MISLED, reads=(place,), holds=not_misled) for place in clients),
+        *(Invariant(name=NOT_REFUSED, reads=(place,), holds=not_misled) for place in clients),
     ]
     for partition, place in enumerate(partitions):
         both = (coordinator, place)
@@ -40,7 +40,7 @@ def of(
             Invariant(name=SEQUENCES, reads=(place,), holds=contiguous),
             Invariant(name=READ_COMMITTED, reads=(place,), holds=partial(reads_committed, parameters)),
             Invariant(name=OWN_COMMIT, reads=both, holds=partial(visible_by_own_commit, parameters)),
-            Invariant(name=LSO_FREE, reads=both, holds=partial(not_stuck, partition)),
+            Invariant(name=LSO_NOT_STUCK, reads=both, holds=partial(not_stuck, parameters, partition)),
             Transition(name=LSO_MONOTONE, place=place, holds=partial(lso_rises, parameters)),
             *(
                 Invariant(name=COMMIT_KEPT, reads=(client, place), holds=partial(commit_kept, partition))
@@ -112,14 +112,17 @@ def lso_rises(parameters: Parameters, before: Leader, after: Leader) -> bool:
     return after.last_stable_offset(parameters) >= before.last_stable_offset(parameters)
 
 
-def not_stuck(partition: Partition, coordinator: Coordinator, leader: Leader) -> bool:
-    """A transaction that is open on a partition is one that its coordinator will send a marker for."""
+def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordinator, leader: Leader) -> bool:
+    """A transaction that is open on a partition is one that its coordinator knows of, and can end."""
     transactional = coordinator.transactional
     if not leader.transactions.ongoing or transactional is None:
         return not leader.transactions.ongoing
     if transactional.state is State.ONGOING:
         return partition in transactional.partitions
-    return transactional.state in PREPARED and partition in transactional.unmarked
+    if transactional.state not in PREPARED or partition not in transactional.unmarked:
+        return False
+    end = marker(transactional, coordinator.epoch)
+    return isinstance(check_marker(leader.entry(end.producer_id), end, parameters), Accepted)
 
 
 def not_misled(client: Client) -> bool:

@@ -83,7 +83,9 @@ def replicated(transactions: Transactions, high_watermark: Offset) -> Transactio
 
 def first_unstable_offset(transactions: Transactions, parameters: Parameters) -> Offset | None:
     """Where the first transaction begins that is open, or whose end could still be lost."""
-    starts = [one.first_offset for one in transactions.ongoing]
+    starts: list[Offset] = []
+    if parameters.guards(mutants.OPEN_HOLDS_LSO):
+        starts += [one.first_offset for one in transactions.ongoing]
     if parameters.guards(mutants.UNREPLICATED_HOLDS_LSO):
         starts += [one.first_offset for one in transactions.unreplicated]
     return min(starts, default=None)

@@ -8,7 +8,7 @@ copies: after a time-out, over another connection.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from reference_model.errors import Error
 from reference_model.machine import Machine, Outcomes, Rule
 from reference_model.parameters import Parameters
-from reference_model.producer_state import Accepted, Duplicate, Marker, ProducerId, check_marker
+from reference_model.producer_state import NO_EPOCH, Accepted, Duplicate, Marker, ProducerId, check_marker
 from reference_model.transactions import client as clients
 from reference_model.transactions import coordinator as rules
 from reference_model.transactions import invariants
@@ -69,7 +69,7 @@ class Bounds:
     """How many times another replica of each partition may lead."""
     renews: bool = True
     """Whether clients take another epoch after they gave up a batch."""
-    first_epoch: int = field(default=-1)
+    first_epoch: int = NO_EPOCH
     """Before the first client: epochs near the last one make producer ids change."""
 
 
@@ -327,18 +327,15 @@ FIRST_CLIENT = 1
 FIRST_PARTITION = 3
 
 
-def transactions(parameters: Parameters, bounds: Bounds) -> Machine:
+def machine(parameters: Parameters, bounds: Bounds) -> Machine:
     """The machine: the coordinator is its first part, then come A and B, then the partitions."""
-    names = ("A", "B")
-    known = bounds.first_epoch >= 0
-    before = Transactional(Producer(0, bounds.first_epoch)) if known else None
-    start = Coordinator(before, timeouts=bounds.timeouts, successors=bounds.coordinators)
+    before = None if bounds.first_epoch == NO_EPOCH else Transactional(Producer(0, bounds.first_epoch))
     return Machine(
         initial=(
-            start,
+            Coordinator(before, timeouts=bounds.timeouts, successors=bounds.coordinators),
             *(
-                clients.starting(name, number, bounds.partitions)
-                for name, number in zip(names, bounds.transactions, strict=True)
+                clients.starting(_name(place), number, bounds.partitions)
+                for place, number in enumerate(bounds.transactions, start=FIRST_CLIENT)
             ),
             *(Leader(elections=bounds.elections) for _ in range(bounds.partitions)),
         ),

@@ -1,13 +1,21 @@
-"""The guards of idempotence and transactions that a mutant can do without, by name."""
+"""The guards of idempotence and transactions that a mutant can do without, by name.
+
+That a leader asks the coordinator before a transaction begins on it is a setting: `transaction_verification`.
+"""
 
 from __future__ import annotations
 
+# Of the leader of a partition
 SEQUENCE_CHECK = "producer-sequence-check"
 DUPLICATE_WINDOW = "producer-duplicate-window"
 PRODUCER_EPOCH_CHECK = "producer-epoch-check"
+MARKER_EPOCH_RISES = "marker-epoch-must-rise"
 COORDINATOR_EPOCH_CHECK = "coordinator-epoch-check"
 VERIFICATION_GUARD = "verification-guard"
+OPEN_HOLDS_LSO = "open-transaction-holds-lso"
 UNREPLICATED_HOLDS_LSO = "unreplicated-transaction-holds-lso"
+
+# Of the coordinator
 EPOCH_BUMP_ON_INIT = "epoch-bump-on-init"
 EPOCH_BUMP_ON_FENCE = "epoch-bump-on-fence"
 EPOCH_BUMP_ON_END = "epoch-bump-on-end"

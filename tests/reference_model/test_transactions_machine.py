@@ -1,0 +1,163 @@
+"""Clients, a coordinator and partitions in every order: what holds, what older versions do not keep, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reference_model.parameters import Parameters
+from reference_model.search import explore
+from reference_model.transactions import mutants
+from reference_model.transactions.coordinator import LAST_EPOCH
+from reference_model.transactions.invariants import (
+    ATOMIC,
+    COMMIT_KEPT,
+    LSO_MONOTONE,
+    LSO_NOT_STUCK,
+    NOT_REFUSED,
+    OWN_COMMIT,
+    READ_COMMITTED,
+    SEQUENCES,
+)
+from reference_model.transactions.machine import Bounds, Late, machine
+
+TV0 = Parameters(transaction_version=0)
+UNVERIFIED = replace(TV0, transaction_verification=False)
+TV2 = Parameters(transaction_version=2)
+
+ZOMBIE = Bounds(transactions=(1, 1))
+FAILURES = Bounds(transactions=(2, 0), timeouts=1, coordinators=1)
+LAGGING = Bounds(transactions=(2, 0), lagging=True, elections=1)
+TWO_PARTITIONS = Bounds(transactions=(2, 0), partitions=2)
+LAST_EPOCHS = Bounds(transactions=(3, 0), timeouts=1, first_epoch=LAST_EPOCH - 2)
+ONE, TWO = Bounds(transactions=(1, 0)), Bounds(transactions=(2, 0))
+EVERYTHING_LATE = replace(TWO, late=frozenset(Late))
+
+
+def late(*kinds: Late, bounds: Bounds = TWO) -> Bounds:
+    return replace(bounds, late=frozenset(kinds))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "bounds", "states"),
+    [
+        pytest.param(TV0, ZOMBIE, 5_967, id="tv0-zombie"),
+        pytest.param(TV0, FAILURES, 14_511, id="tv0-failures"),
+        pytest.param(TV0, LAGGING, 1_796, id="tv0-lagging"),
+        pytest.param(TV0, TWO_PARTITIONS, 27_271, id="tv0-two-partitions"),
+        pytest.param(TV0, LAST_EPOCHS, 9_887, id="tv0-last-epochs"),
+        pytest.param(UNVERIFIED, ZOMBIE, 3_031, id="unverified-zombie"),
+        pytest.param(UNVERIFIED, FAILURES, 6_806, id="unverified-failures"),
+        pytest.param(TV2, ZOMBIE, 4_934, id="tv2-zombie"),
+        pytest.param(TV2, FAILURES, 10_715, id="tv2-failures"),
+        pytest.param(TV2, LAGGING, 2_148, id="tv2-lagging"),
+        pytest.param(TV2, TWO_PARTITIONS, 19_349, id="tv2-two-partitions"),
+        pytest.param(TV2, LAST_EPOCHS, 11_498, id="tv2-last-epochs"),
+        pytest.param(TV2, EVERYTHING_LATE, 17_702, id="tv2-everything-late"),
+    ],
+)
+def test_transactions_keep_what_they_promise(parameters: Parameters, bounds: Bounds, states: int) -> None:
+    exploration = explore(machine(parameters, bounds))
+    assert exploration.violations == {}
+    assert (exploration.complete, exploration.states) == (True, states)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("parameters", "bounds", "states"),
+    [
+        pytest.param(TV0, replace(ZOMBIE, transactions=(2, 1)), 42_052, id="tv0-zombie"),
+        pytest.param(TV0, replace(FAILURES, transactions=(1, 1)), 249_119, id="tv0-zombie-and-failures"),
+        pytest.param(TV2, replace(ZOMBIE, transactions=(2, 1)), 49_374, id="tv2-zombie"),
+        pytest.param(TV2, replace(FAILURES, transactions=(1, 1)), 129_467, id="tv2-zombie-and-failures"),
+        pytest.param(TV2, replace(EVERYTHING_LATE, transactions=(1, 1)), 146_457, id="tv2-zombie-and-everything-late"),
+    ],
+)
+def test_and_further(parameters: Parameters, bounds: Bounds, states: int) -> None:
+    test_transactions_keep_what_they_promise(parameters, bounds, states)
+
+
+def broken(parameters: Parameters, bounds: Bounds, depth: int | None = None) -> dict[str, int]:
+    """Which promises are broken, and after how many actions at least."""
+    violations = explore(machine(parameters, bounds), depth=depth).violations
+    return {name: violation.depth for name, violation in violations.items()}
+
+
+class TestLateRequests:
+    """What KIP-890 is for. In version 2 none of them does any harm: see everything-late above."""
+
+    def test_without_verification_a_late_batch_leaves_a_transaction_open_for_ever(self) -> None:
+        """Recipe 4.6: the batch arrives when the transaction that it was meant for is over."""
+        violation = explore(machine(UNVERIFIED, late(Late.PRODUCE)), depth=8).violations[LSO_NOT_STUCK]
+        assert violation.trace == (
+            "A asks for its producer id",
+            "A adds 0",
+            "A writes to 0",
+            "A decides",
+            "A ends its transaction",
+            "0 takes its marker",
+            "the coordinator hears of the marker on 0",
+            "a late batch of A arrives at 0",
+        )
+
+    def test_verification_leaves_only_a_refusal(self) -> None:
+        """A late copy that arrives before the first batch of the next transaction is taken for a lower sequence."""
+        assert broken(TV0, late(Late.PRODUCE)) == {NOT_REFUSED: 13}
+
+    def test_before_version_2_a_late_batch_joins_the_next_transaction_of_a_client_that_keeps_its_epoch(self) -> None:
+        """Recipe 4.7, second half: it is committed with the next one, whose own record is taken for its duplicate."""
+        keeps_epoch = replace(late(Late.PRODUCE), renews=False)
+        assert broken(TV0, keeps_epoch) == {NOT_REFUSED: 13, COMMIT_KEPT: 14, OWN_COMMIT: 15, ATOMIC: 15}
+        assert broken(TV2, keeps_epoch) == {}
+
+    def test_before_version_2_a_late_end_ends_the_next_transaction(self) -> None:
+        """Recipe 4.7, first half: with two partitions, one half of it is aborted and the other committed."""
+        two_partitions = late(Late.END, bounds=TWO_PARTITIONS)
+        assert broken(TV0, late(Late.END)) == {OWN_COMMIT: 14}
+        assert broken(TV0, two_partitions, depth=17) == {OWN_COMMIT: 14, COMMIT_KEPT: 17, ATOMIC: 17}
+        assert broken(TV2, late(Late.END)) == {}
+
+    def test_before_version_2_a_late_marker_ends_the_next_transaction(self) -> None:
+        assert broken(TV0, late(Late.MARKER)) == {OWN_COMMIT: 13, COMMIT_KEPT: 13, ATOMIC: 13}
+        assert broken(TV2, late(Late.MARKER)) == {}
+
+
+MUTANTS = [
+    (mutants.DUPLICATE_WINDOW, TV0, ONE, NOT_REFUSED, 5),
+    (mutants.DUPLICATE_WINDOW, TV2, ONE, NOT_REFUSED, 4),
+    (mutants.PRODUCER_EPOCH_CHECK, TV0, ZOMBIE, SEQUENCES, 12),
+    (mutants.MARKER_EPOCH_RISES, TV2, late(Late.MARKER), OWN_COMMIT, 11),
+    (mutants.COORDINATOR_EPOCH_CHECK, TV0, replace(TWO, coordinators=1), COMMIT_KEPT, 14),
+    (mutants.VERIFICATION_GUARD, TV0, ONE, LSO_NOT_STUCK, 8),
+    (mutants.OPEN_HOLDS_LSO, TV0, ONE, READ_COMMITTED, 4),
+    (mutants.UNREPLICATED_HOLDS_LSO, TV0, replace(LAGGING, transactions=(1, 0)), LSO_MONOTONE, 9),
+    (mutants.UNREPLICATED_HOLDS_LSO, TV2, replace(LAGGING, transactions=(1, 0)), LSO_MONOTONE, 8),
+    (mutants.EPOCH_BUMP_ON_INIT, TV0, ZOMBIE, COMMIT_KEPT, 9),
+    (mutants.EPOCH_BUMP_ON_INIT, TV2, ZOMBIE, COMMIT_KEPT, 7),
+    (mutants.EPOCH_BUMP_ON_FENCE, TV0, replace(ONE, partitions=2, timeouts=1), COMMIT_KEPT, 11),
+    (mutants.EPOCH_BUMP_ON_FENCE, TV2, replace(ONE, timeouts=1), LSO_NOT_STUCK, 4),
+    (mutants.EPOCH_BUMP_ON_END, TV2, ONE, LSO_NOT_STUCK, 5),
+    (mutants.ABORT_ON_INIT, TV0, ZOMBIE, LSO_NOT_STUCK, 5),
+    (mutants.ABORT_ON_INIT, TV2, ZOMBIE, LSO_NOT_STUCK, 4),
+    (mutants.END_EPOCH_CHECK, TV0, ZOMBIE, COMMIT_KEPT, 12),
+    (mutants.END_EPOCH_CHECK, TV2, ZOMBIE, COMMIT_KEPT, 11),
+    (mutants.END_DIRECTION_CHECK, TV2, replace(ONE, timeouts=1), COMMIT_KEPT, 9),
+    (mutants.ADD_EPOCH_CHECK, TV2, ZOMBIE, OWN_COMMIT, 9),
+    (mutants.ADD_WAITS_FOR_MARKERS, TV0, TWO, COMMIT_KEPT, 10),
+    (mutants.ADD_WAITS_FOR_MARKERS, TV2, TWO, COMMIT_KEPT, 9),
+    (mutants.COMPLETE_WAITS_FOR_MARKERS, TV0, ONE, LSO_NOT_STUCK, 7),
+    (mutants.COMPLETE_WAITS_FOR_MARKERS, TV2, ONE, LSO_NOT_STUCK, 6),
+]
+
+
+@pytest.mark.parametrize(("guard", "parameters", "bounds", "promise", "depth"), MUTANTS)
+def test_every_guard_is_needed(guard: str, parameters: Parameters, bounds: Bounds, promise: str, depth: int) -> None:
+    without = replace(parameters, dropped=frozenset({guard}))
+    assert broken(parameters, bounds, depth) == {}
+    assert broken(without, bounds, depth)[promise] == depth
+
+
+def test_every_guard_is_tried() -> None:
+    named = {value for name, value in vars(mutants).items() if name.isupper()}
+    assert named == {row[0] for row in MUTANTS} | {mutants.SEQUENCE_CHECK}  # which test_idempotence tries
