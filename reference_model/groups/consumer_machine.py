@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -248,6 +249,8 @@ class _Actions:
             if result not in seen and result[0].epoch <= self.bounds.epochs:
                 seen.add(result)
                 yield result
+            if assignor is not None and result[0].target_epoch == group.target_epoch:
+                return  # nothing was to be assigned
 
 
 def _assignors(group: ConsumerGroup, bounds: Bounds) -> Iterator[Assignor | None]:
@@ -255,24 +258,28 @@ def _assignors(group: ConsumerGroup, bounds: Bounds) -> Iterator[Assignor | None
     if bounds.slow_assignor and group.target_epoch > 0:
         yield None
     for choice in range(_most_choices(bounds)):
-
-        def chosen(members: tuple[ConsumerMember, ...], choice: int = choice) -> Target:
-            choices = list(balanced(tuple(member.id for member in members), bounds.partitions))
-            return choices[choice % len(choices)]
-
-        yield chosen
+        yield _choosing(choice, bounds)
 
 
+def _choosing(choice: int, bounds: Bounds) -> Assignor:
+    def chosen(members: tuple[ConsumerMember, ...]) -> Target:
+        choices = balanced(tuple(member.id for member in members), bounds.partitions)
+        return choices[choice % len(choices)]
+
+    return chosen
+
+
+@cache
 def _most_choices(bounds: Bounds) -> int:
-    names = tuple(name for name, _ in bounds.consumers) * bounds.ids
-    ids = tuple(f"{name}{at}" for at, name in enumerate(names))
-    return max(len(list(balanced(ids[:members], bounds.partitions))) for members in range(1, len(ids) + 1))
+    ids = tuple(f"{name}{at}" for name, _ in bounds.consumers for at in range(bounds.ids))
+    return max(len(balanced(ids[:members], bounds.partitions)) for members in range(1, len(ids) + 1))
 
 
 def _computed(group: ConsumerGroup, bounds: Bounds) -> Outcomes:
+    """A target that was called for, some time later (computeDelayedTargetAssignment)."""
     if bounds.slow_assignor and group.members:
-        for assignment in balanced(tuple(member.id for member in group.members), bounds.partitions):
-            yield (protocol.assign(group, lambda _, assignment=assignment: assignment),)  # type: ignore[misc]
+        for choice in range(_most_choices(bounds)):
+            yield (protocol.assign(group, _choosing(choice, bounds)),)
 
 
 def _heard(consumer: Consumer, answer: HeartbeatAnswer) -> Consumer:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 from itertools import permutations
+from typing import TypeAlias
 
 from reference_model.groups.generations import MemberId, Partitions
 from reference_model.groups.offsets import Offsets
 
+Assignment: TypeAlias = tuple[tuple[MemberId, Partitions], ...]
 
-def balanced(members: tuple[MemberId, ...], partitions: int) -> Iterator[tuple[tuple[MemberId, Partitions], ...]]:
+
+@cache
+def balanced(members: tuple[MemberId, ...], partitions: int) -> tuple[Assignment, ...]:
     """All assignments in which nobody has more than one partition more than another."""
-    seen = set()
-    for order in permutations(members):
-        for dealt in permutations(range(partitions)):
-            hands = {member: frozenset(dealt[at :: len(order)]) for at, member in enumerate(order)}
-            assignment = tuple(sorted(hands.items()))
-            if assignment not in seen:
-                seen.add(assignment)
-                yield assignment
+    assignments = {
+        tuple(sorted((member, frozenset(dealt[at :: len(order)])) for at, member in enumerate(order)))
+        for order in permutations(members)
+        for dealt in permutations(range(partitions))
+    }
+    return tuple(sorted(assignments, key=lambda assignment: [sorted(hand) for _, hand in assignment]))
 
 
 def commits_rise(before: Offsets, after: Offsets) -> bool:
