@@ -41,10 +41,14 @@ class Faults:
 
     elections: int | None = None
     """How often another leader may have been elected; None when nobody watched."""
+    unclean: bool = False
+    """Whether somebody had a leader elected from outside the ISR, whatever the configuration says."""
     crashed: int = 0
     """The most brokers that at any one time had died without a shutdown and were not back in the ISR."""
     lossy: int = 0
     """The same, of those that lost the end of their logs with it, as in a power cut; SIGKILL alone loses nothing."""
+    smallest_isr: int | None = None
+    """The fewest members that the ISR was seen with; None when nobody watched."""
     given_up: bool = False
     """Whether, while a record was on its way, its writer gave up another one without knowing its outcome."""
 
@@ -95,6 +99,11 @@ def _moved(faults: Faults) -> bool:
     return faults.elections is None or faults.elections > 0
 
 
+def _last_ones_cut(faults: Faults) -> bool:
+    """Whether all of an ISR may have been cut back."""
+    return faults.smallest_isr is not None and 0 < faults.smallest_isr <= faults.lossy
+
+
 def _one_of_many(configuration: Configuration) -> bool:
     """Whether the promised copy is one that another replica's may replace."""
     return configuration.acks == 1 and configuration.replication != 1
@@ -107,12 +116,23 @@ COMMITTED_STAYS = (
         because="acks=all with min.insync.replicas={configuration.min_isr} promises {copies},"
         " and {faults.lossy} at once lost the end of their logs",
     ),
+    Row(  # The last member of an ISR stays in it and leads again, however much of its log is gone (KIP-966).
+        when=lambda configuration, faults: not configuration.elr and _last_ones_cut(faults),
+        required=Required.PERMITTED,
+        because="the ISR was down to {faults.smallest_isr}, {faults.lossy} at once lost the end of their logs, and"
+        " without eligible leader replicas such a one may lead again",
+    ),
     Row(
         when=lambda configuration, _: configuration.replication == 1,
         required=Required.HELD,
         because="the only replica kept its log",
     ),
     Row(  # An election of a replica outside the ISR cuts the others back to its log (§2.2.7).
+        when=lambda _, faults: faults.unclean,
+        required=Required.PERMITTED,
+        because="a replica was elected on request that may lack acknowledged records",
+    ),
+    Row(
         when=lambda configuration, faults: configuration.unclean and _moved(faults),
         required=Required.PERMITTED,
         because="unclean.leader.election.enable lets a replica be elected that lacks acknowledged records",

@@ -5,17 +5,18 @@ Read from the small files of the run directory; what is not there is not known, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from harness.checker.sources import METADATA, log_of, read_small, topic_of
 from harness.checker.timeline import Fault, read_faults
 from harness.errors import HistoryError
+from harness.history.lines import CRASHED, ELECTED_UNCLEANLY, LOSSY
 from harness.history.store import SealedHistory
 from harness.plan import PLAN, Expectation, TopicPlan
 from reference_model.guarantees import NAMED, Configuration, Faults, Guarantee, Required, Requirement
@@ -24,8 +25,8 @@ T = TypeVar("T")
 
 NO_LEADER = -1
 
-CRASHES = frozenset({"kill"})
-"""Faults after which a broker comes back without having shut down."""
+BROKERS = ("broker-", "combined-")
+"""How the names of nodes begin that have partitions."""
 
 UNCLEAN = "unclean.leader.election.enable"
 ELECTING = {"zk": ("broker", "controller"), "kraft": ("controller",), "kraft-combined": ("combined",)}
@@ -63,7 +64,12 @@ class Conditions:
     """By the topic's place in the history, each for a writer of Kafka's defaults."""
     elections: dict[int, int]
     """By log: how often another leader may have been elected; a log that nobody watched is not there."""
+    smallest_isr: dict[int, int]
+    """By log: the fewest members that its ISR was seen with."""
+    unclean: frozenset[int]
+    """The logs that were given a leader from outside the ISR, by order."""
     crashed: int
+    lossy: int
     expectations: tuple[Expectation, ...]
 
     def required(
@@ -71,7 +77,14 @@ class Conditions:
     ) -> Requirement:
         """What Kafka owed in this log to a writer with these settings, or while it gave up a record."""
         configuration = replace(self.topics[topic_of(log)], acks=acks, idempotent=idempotent)
-        faults = Faults(elections=self.elections.get(log), crashed=self.crashed, given_up=given_up)
+        faults = Faults(
+            elections=self.elections.get(log),
+            unclean=log in self.unclean,
+            crashed=self.crashed,
+            lossy=self.lossy,
+            smallest_isr=self.smallest_isr.get(log),
+            given_up=given_up,
+        )
         return guarantee.required(configuration, faults)
 
     def stays(self, log: int, acks: int) -> bool:
@@ -84,11 +97,15 @@ def read_conditions(r: int, run_directory: Path, history: SealedHistory) -> Cond
     info = _read(run_directory / "run.json", _RunInfo)
     spec = info.external or info.spec
     planned = {topic.name: _configuration(topic, spec) for topic in plan.topics}
-    crashes = [fault for fault in read_faults(history) if fault.fault in CRASHES]
+    faults = read_faults(history)
+    seen = list(_seen(r, history))
     return Conditions(
         topics=tuple(planned.get(topic.name, Configuration()) for topic in history.meta.topics),
-        elections=_elections(r, history),
-        crashed=_most_at_once(crashes),
+        elections=_elections(seen),
+        smallest_isr=_smallest_isr(seen),
+        unclean=_elected_uncleanly(r, history, faults),
+        crashed=_most_at_once(faults, CRASHED),
+        lossy=_most_at_once(faults, LOSSY),
         expectations=plan.expectations,
     )
 
@@ -126,16 +143,39 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
 
 
-def _elections(r: int, history: SealedHistory) -> dict[int, int]:
+class _Seen(NamedTuple):
+    """What the metadata once said of a log."""
+
+    log: int
+    leader_epoch: int
+    leader: int
+    isr: int | None
+
+
+def _seen(r: int, history: SealedHistory) -> Iterator[_Seen]:
     index = {(topic.name, topic.id): number for number, topic in enumerate(history.meta.topics)}
-    columns = ("topic", "topic_id", "partition", "leader", "leader_epoch")
-    seen: dict[int, set[tuple[int, int]]] = {}
+    columns = ("topic", "topic_id", "partition", "leader", "leader_epoch", "isr")
     for row in read_small(history, "observations", *columns, source=METADATA):
         topic = index.get((row["topic"], row["topic_id"] or ""))
         if topic is not None and row["partition"] is not None and row["leader_epoch"] is not None:
             leader = NO_LEADER if row["leader"] is None else row["leader"]
-            seen.setdefault(log_of(r, topic, row["partition"]), set()).add((row["leader_epoch"], leader))
-    return {log: _changes_of_leader(led) for log, led in seen.items()}
+            members = None if row["isr"] is None else len(row["isr"])
+            yield _Seen(log_of(r, topic, row["partition"]), row["leader_epoch"], leader, members)
+
+
+def _elections(seen: Iterable[_Seen]) -> dict[int, int]:
+    led: dict[int, set[tuple[int, int]]] = {}
+    for one in seen:
+        led.setdefault(one.log, set()).add((one.leader_epoch, one.leader))
+    return {log: _changes_of_leader(epochs) for log, epochs in led.items()}
+
+
+def _smallest_isr(seen: Iterable[_Seen]) -> dict[int, int]:
+    smallest: dict[int, int] = {}
+    for one in seen:
+        if one.isr is not None:
+            smallest[one.log] = min(one.isr, smallest.get(one.log, one.isr))
+    return smallest
 
 
 def _changes_of_leader(led: set[tuple[int, int]]) -> int:
@@ -149,10 +189,30 @@ def _changes_of_leader(led: set[tuple[int, int]]) -> int:
     return unseen + sum(before != after for before, after in pairwise(leaders))
 
 
-def _most_at_once(crashes: Sequence[Fault]) -> int:
-    """How many nodes were down at the worst moment, which is when one of them had just died."""
-    moments = [crash.start_ns for crash in crashes]
-    return max((len({one.resolved for one in crashes if one.overlaps(at, at)}) for at in moments), default=0)
+def _elected_uncleanly(r: int, history: SealedHistory, faults: Sequence[Fault]) -> frozenset[int]:
+    named = {name for fault in faults for name in _named(fault, ELECTED_UNCLEANLY)}
+    return frozenset(
+        log_of(r, number, int(partition))
+        for topic, _, partition in (name.rpartition("-") for name in named)
+        for number, known in enumerate(history.meta.topics)
+        if known.name == topic
+    )
+
+
+def _most_at_once(faults: Sequence[Fault], key: str) -> int:
+    """How many brokers had at the worst moment been through this, and were not healed: when one of them just had."""
+    hit = [(fault, {node for node in _named(fault, key) if node.startswith(BROKERS)}) for fault in faults]
+    return max(
+        (
+            len(set().union(*(nodes for one, nodes in hit if one.overlaps(fault.start_ns, fault.start_ns))))
+            for fault, _ in hit
+        ),
+        default=0,
+    )
+
+
+def _named(fault: Fault, key: str) -> Sequence[str]:
+    return fault.proof.get(key, ()) if isinstance(fault.proof, dict) else ()
 
 
 def _read(path: Path, type_: type[T]) -> T:

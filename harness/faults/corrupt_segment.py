@@ -15,6 +15,7 @@ from harness.faults.presence import missed, returned
 from harness.faults.roles import node_of
 from harness.faults.segments import RECORDS_FROM, Batch, recovery_points
 from harness.faults.words import Words
+from harness.history.lines import CRASHED, LOSSY
 from harness.targets import FollowerOf, LeaderOf
 from harness.undo import RestoreByte, relative
 from harness.wait import wait_until
@@ -113,6 +114,9 @@ class _Corruption(ABC):
 )
 class CorruptFollower(_Corruption):
     """After a crash a broker reads again what it has not checkpointed, and drops its log from a wrong checksum on."""
+
+    def inject(self) -> Proof:
+        return super().inject() | {CRASHED: [self._node.name], LOSSY: [self._node.name]}
 
     def bit(self) -> Proof:
         return super().bit() | missed(self._cluster, self._node)

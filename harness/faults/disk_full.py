@@ -18,6 +18,7 @@ from harness.faults.fault import Proof, fault
 from harness.faults.log_directories import log_of, offline, start_over
 from harness.faults.presence import missed
 from harness.faults.roles import node_of
+from harness.history.lines import CRASHED
 from harness.targets import FollowerOf, LeaderOf
 from harness.wait import wait_until
 
@@ -96,6 +97,6 @@ class DiskFull:
     def _hit(self) -> Proof:
         """What became of the broker, as soon as it could not write any more."""
         if self._node.state() is NodeState.STOPPED:
-            return {"exit_code": self._node.exit_code}
+            return {"exit_code": self._node.exit_code, CRASHED: [self._node.name]}
         directories = offline(self._cluster, self._node)
         return {"offline": directories} if directories else {}

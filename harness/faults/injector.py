@@ -50,15 +50,22 @@ class Injector:
             del self._active[step.step]
             self._refused(step, entry, fault.resolved, at_ns, error)
             return
+        except LockstepError as error:  # it may have done some of it: healing undoes that
+            self._unproven(step, fault, entry, at_ns, error)
+            return
         entry.effect(detail=effect)
         try:
             proof = effect | fault.bit()
         except LockstepError as error:
-            entry.proof(detail={"bit": False, "why": str(error)})
-            self._record(step, fault, "inject", at_ns, None)
+            self._unproven(step, fault, entry, at_ns, error)
             return
         entry.proof(detail=proof)
         self._record(step, fault, "inject", at_ns, proof)
+
+    def _unproven(self, step: Inject, fault: Fault, entry: Entry, at_ns: int, error: LockstepError) -> None:
+        """Nothing shows that it bit, and so nothing that the run was put through what its plan says."""
+        entry.proof(detail={"bit": False, "why": str(error)})
+        self._record(step, fault, "inject", at_ns, None)
 
     @staticmethod
     def _intent(cluster: Cluster, step: Inject, resolved: str, undo: tuple[Undo, ...]) -> Entry:

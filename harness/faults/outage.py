@@ -12,6 +12,7 @@ from harness.faults.fault import Proof, fault
 from harness.faults.leadership import Leadership
 from harness.faults.presence import missed, returned
 from harness.faults.roles import node_of
+from harness.history.lines import CRASHED
 from harness.targets import ActiveController, FollowerOf, LeaderOf, OneBroker, OneZooKeeper, Target
 
 ANY_NODE = (LeaderOf, FollowerOf, OneBroker, ActiveController, OneZooKeeper)
@@ -67,6 +68,9 @@ class _Outage(ABC):
 @fault(name="kill", summary="SIGKILL a node; healed by starting it again", targets=ANY_NODE, takes=1)
 class Kill(_Outage):
     """What was not flushed survives in the page cache: nothing is lost by this alone."""
+
+    def inject(self) -> Proof:
+        return super().inject() | {CRASHED: [self.resolved]}
 
     def _take(self) -> None:
         self._node.kill()

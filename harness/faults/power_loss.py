@@ -21,6 +21,7 @@ from harness.faults.presence import missed, returned
 from harness.faults.roles import node_of
 from harness.faults.segments import Loss, partition_logs, recovery_points
 from harness.faults.words import Words
+from harness.history.lines import CRASHED, LOSSY
 from harness.targets import FollowerOf, LeaderOf, OneBroker, Target, WholeCluster
 from harness.wait import wait_until
 
@@ -60,7 +61,12 @@ class _PowerLoss:
         with ThreadPoolExecutor(len(self._nodes)) as pool:  # the power goes for all of them at once
             list(pool.map(lambda node: node.kill(), self._nodes))
         self._losses = {node.name: self._cut(node, unflushed) for node in self._nodes}
-        return {"killed": identities, "bytes_cut": sum(loss.size for loss in self._all_losses.values())}
+        return {
+            "killed": identities,
+            "bytes_cut": sum(loss.size for loss in self._all_losses.values()),
+            CRASHED: [node.name for node in self._nodes],
+            LOSSY: [node for node, losses in self._losses.items() if losses],
+        }
 
     def bit(self) -> Proof:
         if running := [node.name for node in self._nodes if node.state() is NodeState.RUNNING]:

@@ -10,6 +10,7 @@ from harness.faults.fault import Proof, fault
 from harness.faults.presence import answers, returned
 from harness.faults.roles import controller, controller_id
 from harness.faults.wires import require_running
+from harness.history.lines import CRASHED
 from harness.targets import WholeCluster
 from harness.wait import wait_until
 
@@ -41,7 +42,7 @@ class QuorumLoss:
         identities = [node.identity for node in self._killed]
         for node in self._killed:
             node.kill()
-        return {"killed": [node.name for node in self._killed], "nodes": identities}
+        return {CRASHED: [node.name for node in self._killed], "nodes": identities}
 
     def bit(self) -> Proof:
         left = [node.name for node in self._left]

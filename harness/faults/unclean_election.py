@@ -15,6 +15,7 @@ from harness.faults.administration import administer
 from harness.faults.fault import Proof, fault
 from harness.faults.presence import returned
 from harness.faults.topics import OwnTopic
+from harness.history.lines import ELECTED_UNCLEANLY
 from harness.targets import LeaderOf, WholeCluster
 from harness.wait import WaitTimeout, wait_until
 
@@ -85,7 +86,7 @@ class UncleanElection:
             f"the unclean election of {self.resolved}",
         )
         return {
-            "partition": self.resolved,
+            ELECTED_UNCLEANLY: [self.resolved],
             "leader_before": before.leader,
             "leader_epoch_before": before.leader_epoch,
             "log_end_before": self._log_end,

@@ -91,6 +91,12 @@ class FaultLine(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What shows that it had effect, as JSON text."""
 
 
+CRASHED = "crashed"
+LOSSY = "lossy"
+ELECTED_UNCLEANLY = "elected_uncleanly"
+"""What judging must know of a fault, as keys of its proof: which nodes died without a shutdown, which of them lost the
+end of their logs with it, and which partitions (`topic-number`) were given a leader from outside the ISR."""
+
 Line = ProcessLine | OperationLine | RecordLine | ObservationLine | FaultLine
 
 LINES: dict[str, type[Line]] = {

@@ -410,6 +410,79 @@ def lost_with_crashes_and_without_eligible_leader_replicas(run: Run) -> None:
     _two_crashes(run, at_once=True)
 
 
+@history(
+    says="promises 2 copies, and 2 at once lost the end of their logs",
+    no_lost_acks="permitted",
+    one_value_per_offset="not-applicable",
+    no_duplicates="not-applicable",
+)
+def lost_where_every_promised_copy_lost_its_end(run: Run) -> None:
+    run.plan()
+    run.fault(100, 300, step=1, broker="broker-1", lossy=["broker-1"])
+    run.fault(200, 400, step=2, broker="broker-2", lossy=["broker-2"])
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_where_one_of_the_promised_copies_kept_its_end(run: Run) -> None:
+    run.plan()
+    run.watched(0, 1, isr=(1, 3))
+    run.fault(100, 300, step=1, broker="broker-1", lossy=["broker-1"])
+    run.fault(301, 400, step=2, broker="broker-2", lossy=["broker-2"])
+    _lost_with_acks_all(run)
+
+
+@history(
+    says="such a one may lead again",
+    no_lost_acks="permitted",
+    one_value_per_offset="not-applicable",
+    no_duplicates="not-applicable",
+)
+def lost_where_the_last_of_the_isr_lost_its_end(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="3.9.2", mode="kraft")
+    run.watched(0, 1, isr=(1,))
+    run.fault(100, 300, broker="broker-1", lossy=["broker-1"])
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_where_the_last_of_the_isr_lost_its_end_and_others_are_eligible(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft")
+    run.watched(0, 1, isr=(1,))
+    run.fault(100, 300, broker="broker-1", lossy=["broker-1"])
+    _lost_with_acks_all(run)
+
+
+@history(
+    says="a replica was elected on request",
+    no_lost_acks="permitted",
+    one_value_per_offset="not-applicable",
+    no_duplicates="not-applicable",
+)
+def lost_after_an_unclean_election_that_was_asked_for(run: Run) -> None:
+    run.plan()
+    run.fault(100, 300, elected_uncleanly=["orders-0"])
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_after_an_unclean_election_of_another_partition(run: Run) -> None:
+    run.plan()
+    run.fault(100, 300, elected_uncleanly=["orders-1"])
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_with_crashes_of_controllers(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="4.3.1", mode="kraft")
+    run.fault(100, 300, step=1, broker="controller-101")
+    run.fault(200, 400, step=2, broker="controller-102")
+    _lost_with_acks_all(run)
+
+
 @history(no_lost_acks="violated")
 def lost_with_crashes_before_there_were_eligible_leader_replicas(run: Run) -> None:
     run.plan()
@@ -1084,7 +1157,7 @@ def lost_during_a_fault_that_nobody_healed(run: Run) -> None:
 
 @history()
 def a_fault_that_did_not_bite(run: Run) -> None:
-    run.fault(5, 400, proof=None)
+    run.fault(5, 400, proven=False)
     run.final((0, run.send(run.writer(), at=0)))
 
 

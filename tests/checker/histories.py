@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from harness.history import FaultLine, ObservationLine, OperationLine, ProcessLine, Recorder, RecordLine, seal
+from harness.history.lines import CRASHED
 from harness.history.schema import FINAL_READ, Direction, Outcome, Role, value_id
 
 TOPIC = "orders"
@@ -147,7 +148,9 @@ class Run:
         """The cluster that it ran on."""
         (self.directory / "run.json").write_text(json.dumps({"spec": spec}))
 
-    def watched(self, *leader_epochs: int, partition: int = 0, leader: int | None = None) -> None:
+    def watched(
+        self, *leader_epochs: int, partition: int = 0, leader: int | None = None, isr: tuple[int, ...] = (1, 2, 3)
+    ) -> None:
         """A broker is asked for the leader now and then, and tells these epochs, each with a leader of its own if none
         is given; -1 is no leader.
         """
@@ -164,7 +167,7 @@ class Run:
                     partition=partition,
                     leader=leader_epoch % 3 + 1 if leader is None else leader,
                     leader_epoch=leader_epoch,
-                    isr=[1, 2, 3],
+                    isr=list(isr),
                 )
                 for leader_epoch in leader_epochs
             ],
@@ -175,11 +178,13 @@ class Run:
         start_ns: int,
         end_ns: int | None,
         *,
-        proof: str | None = '{"leader_after":1}',
+        proven: bool = True,
         step: int = 1,
         broker: str = "broker-2",
+        **harm: list[str],
     ) -> None:
-        """The leader is killed, and comes back if there is an end."""
+        """The leader is killed, and comes back if there is an end; `harm` is what else its proof says."""
+        proof = {"leader_after": 1, CRASHED: [broker]} | harm
         for phase, time_ns in (("inject", start_ns), ("healed", end_ns)):
             if time_ns is not None:
                 line = FaultLine(
@@ -189,7 +194,7 @@ class Run:
                     target_asked="leader of orders-0",
                     target_resolved=broker,
                     phase=phase,
-                    proof=proof,
+                    proof=json.dumps(proof) if proven else None,
                 )
                 self.recorder.write("faults", [line])
 

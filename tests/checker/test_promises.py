@@ -50,6 +50,16 @@ STAYS = [
     pytest.param(replace(SAFE, elr=True), Faults(elections=2, crashed=2), PERMITTED, "2 were at once", id="ELR, two"),
     pytest.param(SAFE, Faults(elections=2, crashed=3), HELD, "acks=all", id="crashes alone lose nothing without ELR"),
     pytest.param(
+        SAFE, Faults(elections=1, unclean=True), PERMITTED, "elected on request", id="an unclean election was asked for"
+    ),
+    pytest.param(
+        SAFE, Faults(elections=1, lossy=1, smallest_isr=1), PERMITTED, "may lead again", id="the last one standing, cut"
+    ),
+    pytest.param(SAFE, Faults(elections=1, lossy=1, smallest_isr=2), HELD, "acks=all", id="one of two, cut"),
+    pytest.param(
+        replace(SAFE, elr=True), Faults(elections=1, lossy=1, smallest_isr=1), HELD, "acks=all", id="ELR, last one cut"
+    ),
+    pytest.param(
         replace(SAFE, elr=True, min_isr=3), Faults(elections=2, crashed=2), HELD, "acks=all", id="ELR, two of three"
     ),
 ]

@@ -23,12 +23,12 @@ def test_nobody_decides_until_they_are_back(lockstep_clusters: Clusters, tmp_pat
     active = controller(cluster).name
 
     with injected(cluster, tmp_path, "quorum-loss", WholeCluster()) as seen:
-        assert len(seen.bit["killed"]) > len(voters) / 2
-        assert sorted(seen.bit["killed"] + seen.bit["left"]) == sorted(voters)
+        assert len(seen.bit["crashed"]) > len(voters) / 2
+        assert sorted(seen.bit["crashed"] + seen.bit["left"]) == sorted(voters)
         if cluster.spec.mode is Mode.ZK:
             assert seen.bit["serving"] == []
         else:
-            assert active in seen.bit["killed"]
+            assert active in seen.bit["crashed"]
             assert seen.bit["active_controller"] is None
 
     assert seen.healed["active_controller"] is not None
