@@ -7,6 +7,7 @@ of its bounds, and a witness, who remembers what was committed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, permutations
 from typing import NamedTuple, TypeAlias
 
 from reference_model.controller import Controller
@@ -14,7 +15,7 @@ from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import AlterPartition, BrokerId, BrokerRegistration, Brokers, Registration
 from reference_model.replica import Replica, learn
-from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched
+from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,20 +125,27 @@ class Places:
     @property
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every two brokers, the first as the follower."""
-        return [(one, other) for one in self.brokers for other in self.brokers if one != other]
+        return list(permutations(self.brokers, 2))
+
+    def groups(self, leader: BrokerId) -> list[tuple[BrokerId, ...]]:
+        """Every choice of some of a broker's followers."""
+        followers = [broker for broker in self.brokers if broker != leader]
+        return [group for size in self.brokers for group in combinations(followers, size) if group]
 
 
 def initial(parameters: Parameters, bounds: Bounds) -> tuple[object, ...]:
-    """All brokers run and know that broker 0 leads; nothing was written."""
-    replicas = tuple(range(bounds.brokers))
-    partition = Registration(replicas=replicas, isr=frozenset(range(bounds.in_sync)), leader=0)
-    registered = tuple((broker, BrokerRegistration(epoch=broker)) for broker in replicas)
-    brokers = [
-        Broker(learn(parameters, Replica(broker, broker_epoch=broker), partition, registered)) for broker in replicas
-    ]
+    """All brokers run and know that broker 0 leads, and those in the ISR have fetched; nothing was written."""
+    ids = tuple(range(bounds.brokers))
+    partition = Registration(replicas=ids, isr=frozenset(range(bounds.in_sync)), leader=0)
+    registered = tuple((broker, BrokerRegistration(epoch=broker)) for broker in ids)
+    replicas = [learn(parameters, Replica(broker, broker_epoch=broker), partition, registered) for broker in ids]
+    for follower in replicas[1 : bounds.in_sync]:
+        fetch = request(follower)
+        if fetch is not None:
+            replicas[0], _ = answer(parameters, replicas[0], fetch)
     metadata = Metadata(log=(Controller(partition, registered),), known=(0,) * bounds.brokers)
     slots = [None] * (bounds.brokers + bounds.brokers**2)
-    return (metadata, Spent(), Witness(), *brokers, *slots)
+    return (metadata, Spent(), Witness(), *map(Broker, replicas), *slots)
 
 
 def decided(bounds: Bounds, metadata: Metadata, controller: Controller) -> Metadata | None:

@@ -105,6 +105,6 @@ def settle(parameters: Parameters, replica: Replica, asked: AlterPartition, answ
     )
 
 
-def sent_again(answer: Registration | Error) -> bool:
+def sent_again(error: Error) -> bool:
     """Whether the leader asks once more after this answer."""
-    return isinstance(answer, Error) and answer not in ROLLED_BACK | AWAITING_METADATA
+    return error is not Error.NONE and error not in ROLLED_BACK | AWAITING_METADATA

@@ -78,6 +78,10 @@ class _Rules:
         )
         yield _rule(f"a record is written to {b}", (broker, spent, witness), self.is_written_to, _leads)
         yield _rule(f"{b} asks for an ISR without those that lag", (broker, altering), self.asks_to_shrink, _leads)
+        for lagging in self.places.groups(b):
+            names = " and ".join(map(str, lagging))
+            lag = partial(self.lag_time_passes, lagging)
+            yield _rule(f"the lag time passes for {names} on {b}", (broker, altering), lag, _leads)
         yield _rule(
             f"the controller answers the AlterPartition of {b}", (altering, metadata), self.alters, _is(AlterPartition)
         )
@@ -122,7 +126,6 @@ class _Rules:
         yield _rule(f"{to} answers the fetch of {f}", answers, self.answers, _is(ReplicaFetch))
         yield _rule(f"the answer of {to} reaches {f}", (fetching, follower), self.takes, _is(ReplicaFetched))
         yield _rule(f"the fetch of {f} from {to} is lost", (fetching,), _lost, _under_way)
-        yield _rule(f"the lag time passes for {f} on {to}", (leader,), partial(_lag_time_passes, f), _leads)
 
     # What the controller does
 
@@ -187,6 +190,24 @@ class _Rules:
             record = Record(broker.replica.leader_epoch, value=spent.records)
             replica = append(self.parameters, broker.replica, [record])
             yield broker._replace(replica=replica), spent._replace(records=spent.records + 1), _seen(witness, replica)
+
+    def lag_time_passes(
+        self, lagging: tuple[BrokerId, ...], broker: Broker, altering: Altering
+    ) -> Iterator[tuple[Broker, Altering]]:
+        """These followers were not at the leader's end for replica.lag.time.max.ms.
+
+        It notices at once where it can ask for an ISR without them. A member of the ISR for which it cannot is not told
+        from one whose time passes later.
+        """
+        replica = broker.replica
+        for follower in lagging:
+            after = lag_passes(replica, follower)
+            if after == replica:
+                return
+            replica = after
+        asked = list(self.asks_to_shrink(broker._replace(replica=replica), altering))
+        if asked or not _in_isr(replica, lagging):
+            yield from asked or [(broker._replace(replica=replica), altering)]
 
     def asks_to_shrink(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
         """A leader looks for members of the ISR that lag, every half of the lag time."""
@@ -335,11 +356,6 @@ def _leads(broker: Broker) -> bool:
     return broker.replica.leadership is not None
 
 
-def _lag_time_passes(follower: BrokerId, broker: Broker) -> Iterator[tuple[Broker]]:
-    """A follower was not at the leader's end for replica.lag.time.max.ms."""
-    yield (broker._replace(replica=lag_passes(broker.replica, follower)),)
-
-
 def _unfenced(b: BrokerId, metadata: Metadata) -> bool:
     registered = metadata.controller.broker(b)
     return registered is not None and not registered.fenced
@@ -362,6 +378,10 @@ def _fetch(follower: Broker, leader: BrokerId) -> ReplicaFetch | None:
 
 def _asked(replica: Replica) -> AlterPartition | None:
     return replica.leadership.pending if replica.leadership is not None else None
+
+
+def _in_isr(replica: Replica, brokers: tuple[BrokerId, ...]) -> bool:
+    return replica.leadership is not None and not replica.leadership.isr.isdisjoint(brokers)
 
 
 def _rolled_back(replica: Replica) -> Replica:
