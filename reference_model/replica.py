@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from reference_model import mutants
+from reference_model.errors import Error
 from reference_model.log import Log, Offset, Record
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import (
@@ -21,7 +22,7 @@ from reference_model.registration import (
 )
 
 UNKNOWN: Offset = -1
-"""The log end offset of a follower that has not fetched yet."""
+"""Where the log of a follower that has not fetched yet ends and starts."""
 
 Registered: TypeAlias = tuple[tuple[BrokerId, BrokerRegistration], ...]
 """The brokers, as one of them knows them from its metadata."""
@@ -32,6 +33,7 @@ class Progress(NamedTuple):
 
     end: Offset = UNKNOWN
     """Where it last fetched: its log end offset."""
+    start: Offset = UNKNOWN
     recent: bool = False
     """Whether it was at the leader's end less than replica.lag.time.max.ms ago. That this time passes is an action of
     its own (`in_sync.lag_passes`); Kafka also counts a follower that reached what was the end at its last fetch."""
@@ -133,6 +135,18 @@ def advance_high_watermark(parameters: Parameters, replica: Replica) -> Replica:
         if follower in maximal or (caught_up(replica, progress) and eligible(parameters, leadership, follower))
     )
     return replica._replace(high_watermark=max(replica.high_watermark, min(ends, default=replica.log.end)))
+
+
+def refusal(replica: Replica, leader_epoch: int | None, *, leader_only: bool = True) -> Error:
+    """Why a broker does not look into its log for somebody who knows this leader epoch, or does not say what he knows.
+
+    Of two that know different ones the one that is behind is told, or waited for (KIP-320; Partition.getLocalLog).
+    """
+    if leader_epoch is not None and leader_epoch < replica.leader_epoch:
+        return Error.FENCED_LEADER_EPOCH
+    if leader_epoch is not None and leader_epoch > replica.leader_epoch:
+        return Error.UNKNOWN_LEADER_EPOCH
+    return Error.NOT_LEADER_OR_FOLLOWER if leader_only and replica.leadership is None else Error.NONE
 
 
 def append(parameters: Parameters, replica: Replica, records: Iterable[Record]) -> Replica:

@@ -10,7 +10,7 @@ from reference_model.in_sync import expand
 from reference_model.log import NO_EPOCH, Epoch, EpochEnd, Log, Offset, Record, starting_at
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import NO_LEADER, BrokerId
-from reference_model.replica import Leadership, Progress, Replica, advance_high_watermark
+from reference_model.replica import Leadership, Progress, Replica, advance_high_watermark, refusal
 
 
 class ReplicaFetch(NamedTuple):
@@ -24,6 +24,7 @@ class ReplicaFetch(NamedTuple):
     leader_epoch: int
     offset: Offset
     last_fetched_epoch: Epoch
+    log_start: Offset = 0
 
 
 class ReplicaFetched(NamedTuple):
@@ -51,6 +52,7 @@ def request(follower: Replica) -> ReplicaFetch | None:
         leader_epoch=follower.leader_epoch,
         offset=follower.log.end,
         last_fetched_epoch=follower.log.latest_epoch,
+        log_start=follower.log.start,
     )
 
 
@@ -61,7 +63,7 @@ def answer(
 
     A follower that diverges or is out of range does not count as having fetched.
     """
-    error = refusal(parameters, replica, fetch)
+    error = refused(parameters, replica, fetch)
     leadership = replica.leadership
     if error is not Error.NONE or leadership is None:
         return replica, ReplicaFetched(fetch, error)
@@ -84,15 +86,11 @@ def answer(
     return after, answered._replace(records=records, high_watermark=high_watermark)
 
 
-def refusal(parameters: Parameters, replica: Replica, fetch: ReplicaFetch) -> Error:
-    """Why a broker does not look into its log for a follower (Partition.localLogWithEpochOrThrow)."""
-    if parameters.guards(mutants.FETCH_LEADER_EPOCH):  # KIP-320
-        if fetch.leader_epoch < replica.leader_epoch:
-            return Error.FENCED_LEADER_EPOCH
-        if fetch.leader_epoch > replica.leader_epoch:
-            return Error.UNKNOWN_LEADER_EPOCH
-    if replica.leadership is None:
-        return Error.NOT_LEADER_OR_FOLLOWER
+def refused(parameters: Parameters, replica: Replica, fetch: ReplicaFetch) -> Error:
+    """Why a broker does not look into its log for a follower (Partition.fetchRecords)."""
+    error = refusal(replica, fetch.leader_epoch if parameters.guards(mutants.FETCH_LEADER_EPOCH) else None)
+    if error is not Error.NONE or replica.leadership is None:
+        return error
     if replica.leadership.of(fetch.follower) is None:  # not in the assignment, as far as this broker knows
         return Error.UNKNOWN_LEADER_EPOCH
     return Error.NONE
@@ -116,6 +114,7 @@ def fetched(parameters: Parameters, replica: Replica, leadership: Leadership, fe
     before = leadership.of(fetch.follower) or Progress()
     progress = Progress(
         end=fetch.offset,
+        start=fetch.log_start,
         recent=before.recent or fetch.offset >= replica.log.end,
         broker_epoch=fetch.broker_epoch if parameters.mode is Mode.KRAFT else None,
     )
