@@ -30,6 +30,9 @@ WEIGHTS = {"kill": 4, "pause": 3, "stop": 2, "replication-cut": 3, "isolate": 3,
 ON_TOP = ("latency", "jitter")
 """What may come while another fault is there: it breaks nothing that the other's proof needs."""
 
+STILL_THERE = (LeaderOf, FollowerOf, ClientSide)
+"""Whom it may hit: roles that nobody plays whom the first fault took away."""
+
 
 def storm(plan: PlanBuilder, topic: TopicPlan, seconds: float) -> None:
     """Draw faults until the time is filled: steady, broken, healed, recovered, and again.
@@ -41,12 +44,15 @@ def storm(plan: PlanBuilder, topic: TopicPlan, seconds: float) -> None:
     while left > RECOVERY_S:
         left -= _hold(plan, left, 0.5, 2)
         first = plan.pick(kinds, [WEIGHTS.get(kind.name, 1) for kind in kinds])
-        with plan.inject(first.name, _target(plan, first, topic)):
+        with plan.inject(first.name, plan.pick(list(targets_of(first, plan.spec, topic)))):
             mild = [kind for kind in kinds if kind.name in ON_TOP and kind is not first]
             if mild and plan.draw(0, 1) < OVERLAP:
                 left -= _hold(plan, left, 0.5, 1)
                 second = plan.pick(mild)
-                with plan.inject(second.name, _target(plan, second, topic)):
+                still_there = [
+                    target for target in targets_of(second, plan.spec, topic) if isinstance(target, STILL_THERE)
+                ]
+                with plan.inject(second.name, plan.pick(still_there)):
                     left -= _hold(plan, left, 1, 3)
             else:
                 left -= _hold(plan, left, 1, 3)
@@ -59,10 +65,6 @@ def _fits(kind: FaultKind, plan: PlanBuilder, topic: TopicPlan) -> bool:
         return False
     spare = topic.replication - topic.min_isr
     return plan.beyond or (kind.beyond is None and kind.takes <= spare)
-
-
-def _target(plan: PlanBuilder, kind: FaultKind, topic: TopicPlan) -> Target:
-    return plan.pick(list(targets_of(kind, plan.spec, topic)))
 
 
 def targets_of(kind: FaultKind, spec: ClusterSpec, topic: TopicPlan) -> Iterator[Target]:

@@ -13,6 +13,7 @@ from harness.faults.fault import find_faults
 from harness.fit import require_fit
 from harness.plan import Heal, Inject, Plan
 from harness.scenario import get_scenario
+from harness.targets import ActiveController, OneBroker
 from tests.conftest import Lockstep
 
 SPECS = [ClusterSpec(), ClusterSpec.of(mode="zk"), ClusterSpec.of(mode="kraft-combined")]
@@ -45,6 +46,21 @@ def test_a_storm_stays_within_what_the_guarantees_assume(seed: int, spec: Cluste
     assert taken_at_once(plan) <= 1
     kinds = find_faults()
     assert not [step for step in plan.steps if isinstance(step, Inject) and kinds[step.fault].beyond]
+
+
+def test_a_second_fault_hits_nobody_whom_the_first_took_away() -> None:
+    seconds = []
+    for seed in range(60):
+        active: set[int] = set()
+        for step in storm(seed, SPECS[0]).steps:
+            match step:
+                case Inject():
+                    seconds += [step.target] if active else []
+                    active.add(step.step)
+                case Heal():
+                    active.remove(step.of)
+    assert seconds
+    assert not [target for target in seconds if isinstance(target, OneBroker | ActiveController)]
 
 
 def test_the_same_seed_draws_the_same_storm_and_another_seed_another() -> None:

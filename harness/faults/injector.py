@@ -38,7 +38,7 @@ class Injector:
         at_ns = time.monotonic_ns()
         try:
             fault = get_fault(step.fault).instance(self._cluster, step.target, step.settings)
-        except FaultError as error:
+        except LockstepError as error:
             entry = self._intent(self._cluster, step, NOBODY, ())
             self._refused(step, entry, NOBODY, at_ns, error)
             return
@@ -78,7 +78,7 @@ class Injector:
             **({"undo": undo} if undo else {}),
         )
 
-    def _refused(self, step: Inject, entry: Entry, resolved: str, at_ns: int, error: FaultError) -> None:
+    def _refused(self, step: Inject, entry: Entry, resolved: str, at_ns: int, error: LockstepError) -> None:
         """There was nothing to break: a run that tried less than it says cannot pass."""
         entry.proof(detail={"bit": False, "why": str(error)})
         entry.healed(detail={"nothing": "to undo"})

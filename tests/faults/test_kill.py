@@ -9,7 +9,9 @@ import pytest
 
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import NodeState
+from harness.errors import ClusterError
 from harness.faults.injector import Injector
+from harness.faults.outage import Kill
 from harness.history.recorder import Recorder
 from harness.ledger import LEDGER, Entry, read_ledger
 from harness.plan import Inject
@@ -69,3 +71,21 @@ def test_a_node_that_is_down_already_cannot_be_killed_which_is_told_and_not_pass
     assert node.state() is NodeState.STOPPED, "what did not bite has nothing to heal"
     node.start()
     lockstep_cluster.wait_ready()
+
+
+def test_a_fault_that_fails_half_way_is_told_and_healed(
+    lockstep_cluster: Cluster, injector: Injector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = lockstep_cluster.broker(2)
+
+    def half(kill: Kill) -> None:
+        node.stop()
+        raise ClusterError("the other half did not work")
+
+    monkeypatch.setattr(Kill, "_take", half)
+    injector.inject(Inject(step=1, fault="kill", target=OneBroker(id=2)))
+    proof = (faults(lockstep_cluster)[-1].phase("proof") or {})["detail"]
+    assert proof == {"bit": False, "why": "the other half did not work"}
+    injector.heal(1)
+    assert node.state() is NodeState.RUNNING
+    assert not faults(lockstep_cluster)[-1].open
