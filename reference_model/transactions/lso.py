@@ -119,7 +119,10 @@ def replay(logged: Iterable[tuple[Offset, Batch | Marker]], high_watermark: Offs
 def readable(
     logged: Iterable[tuple[Offset, Batch | Marker]], aborted: Iterable[Aborted], end: Offset
 ) -> Iterable[Offset]:
-    """The offsets of the records that a reader of committed records is given (CompletedFetch.nextFetchedRecord)."""
+    """The offsets of the records that a reader of committed records is given (CompletedFetch.nextFetchedRecord).
+
+    It reads whole batches: the last stable offset is never inside of one.
+    """
     waiting = sorted(aborted, key=lambda one: one.first_offset)
     dropped: set[ProducerId] = set()
     for offset, one in logged:
@@ -131,4 +134,4 @@ def readable(
             if not one.commit:
                 dropped.discard(one.producer_id)
         elif not (one.transactional and one.producer_id in dropped):
-            yield offset
+            yield from range(offset, offset + one.records)

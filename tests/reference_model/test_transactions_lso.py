@@ -105,3 +105,8 @@ def test_a_producer_may_commit_after_it_aborted() -> None:
         (3, Marker(1, 0, commit=True)),
     ]
     assert list(readable(log, replay(log, 4).aborted, 4)) == [2]
+
+
+def test_batches_are_read_whole() -> None:
+    log: list[tuple[int, Batch | Marker]] = [(0, Batch(1, 0, 0, records=3, transactional=True)), (3, PLAIN)]
+    assert list(readable(log, (), 3)) == [0, 1, 2]

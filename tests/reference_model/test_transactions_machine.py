@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from reference_model import producer_state
+from reference_model.machine import State
 from reference_model.parameters import Parameters
 from reference_model.search import explore
-from reference_model.transactions import mutants
+from reference_model.transactions import lso, mutants
 from reference_model.transactions.coordinator import LAST_EPOCH
 from reference_model.transactions.invariants import (
     ATOMIC,
@@ -20,7 +24,7 @@ from reference_model.transactions.invariants import (
     READ_COMMITTED,
     SEQUENCES,
 )
-from reference_model.transactions.machine import Bounds, Late, machine
+from reference_model.transactions.machine import FIRST_PARTITION, Bounds, Late, machine
 
 TV0 = Parameters(transaction_version=0)
 UNVERIFIED = replace(TV0, transaction_verification=False)
@@ -72,6 +76,11 @@ def test_transactions_keep_what_they_promise(parameters: Parameters, bounds: Bou
         pytest.param(TV2, replace(ZOMBIE, transactions=(2, 1)), 49_374, id="tv2-zombie"),
         pytest.param(TV2, replace(FAILURES, transactions=(1, 1)), 129_467, id="tv2-zombie-and-failures"),
         pytest.param(TV2, replace(EVERYTHING_LATE, transactions=(1, 1)), 146_457, id="tv2-zombie-and-everything-late"),
+        pytest.param(TV0, replace(ZOMBIE, partitions=2), 916_917, id="tv0-zombie-on-two-partitions"),
+        pytest.param(TV2, replace(ZOMBIE, partitions=2), 312_968, id="tv2-zombie-on-two-partitions"),
+        pytest.param(
+            TV2, late(Late.END, Late.MARKER, bounds=TWO_PARTITIONS), 578_646, id="tv2-late-ends-on-two-partitions"
+        ),
     ],
 )
 def test_and_further(parameters: Parameters, bounds: Bounds, states: int) -> None:
@@ -82,6 +91,41 @@ def broken(parameters: Parameters, bounds: Bounds, depth: int | None = None) -> 
     """Which promises are broken, and after how many actions at least."""
     violations = explore(machine(parameters, bounds), depth=depth).violations
     return {name: violation.depth for name, violation in violations.items()}
+
+
+def walk(chance: random.Random, bounds: Bounds, parameters: Parameters, steps: int = 80) -> Iterator[tuple[str, State]]:
+    """What happens, and where it leads to."""
+    walked = machine(parameters, bounds)
+    state = walked.initial
+    for _ in range(steps):
+        enabled = list(walked.enabled(state))
+        if not enabled:
+            return
+        action, after = chance.choice(enabled)
+        assert walked.apply(state, action) == after
+        state = after
+        yield action.rule, state
+
+
+EVERYTHING = Bounds(
+    transactions=(2, 1), partitions=2, late=frozenset(Late), timeouts=1, coordinators=1, lagging=True, elections=1
+)
+
+
+@pytest.mark.parametrize("parameters", [TV0, TV2])
+def test_everything_happens_and_leaves_logs_in_order(parameters: Parameters) -> None:
+    chance = random.Random(7)
+    seen = set()
+    for _ in range(30):
+        for rule, state in walk(chance, EVERYTHING, parameters):
+            seen.add(rule)
+            for leader in state[FIRST_PARTITION:]:
+                assert leader.last_stable_offset(parameters) <= leader.high_watermark <= len(leader.log)
+                known = producer_state.replay(leader.logged())
+                opened = {entry.transaction_first_offset for entry in known.values()} - {None}
+                assert opened == {one.first_offset for one in leader.transactions.ongoing}
+                assert leader.transactions == lso.replay(leader.logged(), leader.high_watermark)
+    assert {rule.name for rule in machine(parameters, EVERYTHING).rules} - seen == set()
 
 
 class TestLateRequests:
