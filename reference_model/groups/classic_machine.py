@@ -74,8 +74,8 @@ class Consumer(NamedTuple):
     """On its way to the coordinator."""
 
 
-Mail: TypeAlias = frozenset[tuple[str, Answer]]
-"""Answers on their way, with the names of consumers; one for each at most."""
+Mail: TypeAlias = frozenset[tuple[MemberId, Answer]]
+"""Answers on their way, with the ids that they were asked for with, or that were made up; one for each at most."""
 Out: TypeAlias = frozenset[MemberId]
 """Who was put out when its time had passed, or replaced: for the invariants only."""
 
@@ -164,13 +164,15 @@ class _Actions:
             out |= {replaced.id}
             asked = asked._replace(turn=len(out))
         if outcome.group.generation <= self.bounds.generations:
-            yield asked, outcome.group, self._deliver(mail, outcome.answer, outcome.released), out
+            mail = self._deliver(mail, consumer.member or new_id, outcome.answer, outcome.released)
+            yield asked, outcome.group, mail, out
 
     def hears(self, consumer: Consumer, mail: Mail) -> Outcomes:
-        for name, answer in mail:
-            if name == self.name:
+        """What it waits for, and not what was meant for it before it crashed."""
+        for member_id, answer in mail:
+            if member_id == (consumer.member or f"{self.name}{consumer.ids - 1}"):
                 after = _joined(consumer, answer) if isinstance(answer, JoinAnswer) else _synced(consumer, answer)
-                yield after, mail - {(name, answer)}
+                yield after, mail - {(member_id, answer)}
 
     def gives_up(self, consumer: Consumer, mail: Mail) -> Outcomes:
         """The answer is lost, or takes too long: the consumer will join again."""
@@ -181,7 +183,7 @@ class _Actions:
             request = SyncGroup(consumer.member, consumer.generation, assignments, self.instance)
             outcome = classic.sync(group, request)
             after = consumer._replace(phase=Phase.SYNCING, assigns_to=())
-            yield after, outcome.group, self._deliver(mail, outcome.answer, outcome.released)
+            yield after, outcome.group, self._deliver(mail, consumer.member, outcome.answer, outcome.released)
 
     def heartbeats(self, consumer: Consumer, group: ClassicGroup) -> Outcomes:
         request = Heartbeat(consumer.member, consumer.generation, self.instance)
@@ -197,7 +199,8 @@ class _Actions:
         request = LeaveGroup(((consumer.member, self.instance),))
         group, _, released = classic.leave(group, request, parameters=self.parameters)
         if group.generation <= self.bounds.generations:
-            yield Consumer(ids=consumer.ids, commit=consumer.commit), group, self._deliver(mail, None, released)
+            mail = self._deliver(mail, consumer.member, None, released)
+            yield Consumer(ids=consumer.ids, commit=consumer.commit), group, mail
 
     def session_expires(self, group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
         for member_id in (*group.ids(), *group.pending):
@@ -220,12 +223,12 @@ class _Actions:
             yield consumer._replace(commit=None), group, result.offsets
 
     def _without(self, mail: Mail) -> Mail:
-        return frozenset(item for item in mail if item[0] != self.name)
+        return frozenset(item for item in mail if not item[0].startswith(self.name))
 
-    def _deliver(self, mail: Mail, answer: Answer | None, released: Released) -> Mail:
+    def _deliver(self, mail: Mail, asker: MemberId, answer: Answer | None, released: Released) -> Mail:
         """The mail with these answers; what this consumer has not heard before it asked again is lost."""
-        mail = self._without(mail)
-        return _send(mail, released) | ({(self.name, answer)} if answer is not None else frozenset())
+        own: Released = ((asker, answer),) if answer is not None else ()
+        return _send(self._without(mail), released + own)
 
 
 def _joined(consumer: Consumer, answer: JoinAnswer) -> Consumer:
@@ -295,11 +298,9 @@ def _put_out(before: ClassicGroup, mail: Mail, out: Out, step: Step | None, boun
         yield step.group, _send(mail, step.released), out | gone
 
 
-def _send(mail: Mail, released: Released) -> Mail:
-    """Answers to those that waited; the name of a consumer is the first letter of its ids."""
-    names = {member_id[0] for member_id, _ in released}
-    kept = frozenset(item for item in mail if item[0] not in names)
-    return kept | {(member_id[0], answer) for member_id, answer in released}
+def _send(mail: Mail, answers: Released) -> Mail:
+    asked = {member_id for member_id, _ in answers}
+    return frozenset(item for item in mail if item[0] not in asked) | frozenset(answers)
 
 
 def _pair_invariants(one: _Actions, other: _Actions, parameters: GroupParameters) -> Iterator[Invariant]:
