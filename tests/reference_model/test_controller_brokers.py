@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -89,6 +90,19 @@ FENCED = [
     ),
     Case("who is fenced already", controller("12", 1, fenced="3"), 3, everywhere("isr 12, leader 1; +0 +0")),
 ]
+
+
+@pytest.mark.parametrize("parameters", [ZK, KRAFT], ids=["zk", "kraft"])
+def test_nobody_is_fenced_twice(parameters: Parameters) -> None:
+    before = controller("1", NOBODY, fenced="1")
+    assert fence(parameters, before, 1) == before
+    assert fence(parameters, before, 9) == before
+
+
+def test_a_controller_that_raises_no_epoch_for_a_follower_is_not_zookeepers() -> None:
+    other = replace(ZK, epoch_bump_on_isr_shrink=False)
+    assert told(fence(other, controller("123", 1), 3)) == "isr 12, leader 1; +0 +1"
+    assert told(fence(other, controller("1", 1), 1)) == "isr 1, leader -; +1 +1"
 
 
 @each(FENCED)
@@ -247,6 +261,13 @@ def test_eligible_only_after_a_clean_end(before: Controller, clean: str, unclean
         assert told(after) == unclean_end
 
 
+def test_who_comes_back_uncleanly_does_not_lead_before_it_is_unfenced() -> None:
+    before, again = controller("2", 2, fenced="13"), Register(2, 21, incarnation=1)
+    after, _ = register(unclean(ELR), before, again, session_over=True)
+    assert told(after) == "isr -, leader -, last known 2; +1 +1"
+    assert told(unfence(unclean(ELR), after, 2)) == "isr 2, leader 2, recovering; +2 +2"
+
+
 def test_a_clean_end_keeps_nobody_in_the_isr() -> None:
     """Who is in the ISR when it registers again did not leave in good order, but it lost nothing and is eligible."""
     before = controller("12", 1)
@@ -326,6 +347,11 @@ def test_shutdown_of_an_earlier_process_is_refused(parameters: Parameters) -> No
 def test_zookeeper_knows_no_broker_without_a_znode() -> None:
     before = controller("123", 2, fenced="1")
     assert shut_down(ZK, before, 1, broker_epoch(1))[1].error is Error.BROKER_NOT_AVAILABLE
+
+
+def test_zookeeper_no_longer_counts_who_has_left_among_those_that_leave() -> None:
+    leaving, _ = shut_down(ZK, controller("123", 2), 1, broker_epoch(1))
+    assert fence(ZK, leaving, 1) == leaving.marked(1, fenced=True, shutting_down=False)
 
 
 def test_zookeeper_does_not_wait_for_the_leader_of_a_single_replica() -> None:

@@ -106,6 +106,8 @@ def test_kraft_before_3_6_raised_the_leader_epoch_when_a_leader_made_its_isr_sma
     assert told(alter_partition(old, before, asks(1, "12"))[0]) == "isr 12, leader 1; +1 +1"
     assert told(alter_partition(old, controller("12", 1), asks(1, "123"))[0]) == "isr 123, leader 1; +0 +1"
     assert told(alter_partition(ZK, before, asks(1, "12"))[0]) == "isr 12, leader 1; +0 +1"
+    recovering = controller("1", 1, recovering=True)
+    assert told(alter_partition(old, recovering, asks(1, "1"))[0]) == "isr 1, leader 1; +0 +1"
 
 
 def test_a_broker_whose_epoch_the_leader_does_not_know_may_join() -> None:
