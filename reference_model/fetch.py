@@ -6,10 +6,11 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from reference_model.errors import Error
-from reference_model.log import Log, Offset, Record
-from reference_model.producer_state import Marker
+from reference_model.log import Offset, Record
+from reference_model.parameters import Parameters
 from reference_model.registration import Brokers
 from reference_model.replica import Replica, refusal
+from reference_model.transactions.lso import Aborted, Transactions, aborted_between, last_stable_offset, replay
 
 
 class Isolation(Enum):
@@ -34,13 +35,6 @@ class Fetch(NamedTuple):
     """Requests below version 11, which only a leader answers (KIP-392)."""
 
 
-class Aborted(NamedTuple):
-    """A transaction whose records a read_committed consumer leaves out, from this offset on to its marker."""
-
-    producer_id: int
-    first_offset: Offset
-
-
 class Fetched(NamedTuple):
     """The answer: each replica tells its own offsets."""
 
@@ -50,9 +44,10 @@ class Fetched(NamedTuple):
     last_stable_offset: Offset = -1
     log_start: Offset = -1
     aborted: tuple[Aborted, ...] = ()
+    """The transactions whose records a read_committed consumer leaves out."""
 
 
-def fetch(replica: Replica, request: Fetch, limit: int | None = None) -> Fetched:
+def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int | None = None) -> Fetched:
     """A replica answers a consumer, with so many records at most (Partition.fetchRecords).
 
     Between what may be read and the end of the log there is nothing to read, and no error.
@@ -60,52 +55,32 @@ def fetch(replica: Replica, request: Fetch, limit: int | None = None) -> Fetched
     error = refusal(replica, request.leader_epoch, leader_only=request.of_leader_only)
     if error is not Error.NONE:
         return Fetched(error)
-    log, stable = replica.log, last_stable_offset(replica)
+    log = replica.log
     if not log.start <= request.offset <= log.end:  # UnifiedLog.read
         return Fetched(Error.OFFSET_OUT_OF_RANGE)
-    end = readable_end(replica, request.isolation)
+    end = readable_end(parameters, replica, request.isolation)
     records = log.read(request.offset, end if limit is None else min(end, request.offset + limit))
-    committed_only = request.isolation is Isolation.READ_COMMITTED
-    aborted = tuple(aborted_within(log, request.offset, request.offset + len(records))) if committed_only else ()
-    return Fetched(Error.NONE, records, replica.high_watermark, stable, log.start, aborted)
+    return Fetched(
+        Error.NONE,
+        records,
+        high_watermark=replica.high_watermark,
+        last_stable_offset=readable_end(parameters, replica, Isolation.READ_COMMITTED),
+        log_start=log.start,
+        aborted=aborted_between(_transactions(replica), request.offset, request.offset + len(records))
+        if request.isolation is Isolation.READ_COMMITTED
+        else (),
+    )
 
 
-def readable_end(replica: Replica, isolation: Isolation) -> Offset:
+def readable_end(parameters: Parameters, replica: Replica, isolation: Isolation) -> Offset:
     """Where somebody's reading ends."""
     if isolation is Isolation.READ_COMMITTED:
-        return last_stable_offset(replica)
+        return last_stable_offset(_transactions(replica), replica.high_watermark, parameters)
     return replica.high_watermark if isolation is Isolation.READ_UNCOMMITTED else replica.log.end
 
 
-def last_stable_offset(replica: Replica) -> Offset:
-    """Where the first transaction begins that is open, or whose end is not committed yet; else the high watermark.
-
-    ProducerStateManager.firstUnstableOffset, with what waits in unreplicatedTxns.
-    """
-    unstable = (first for first, end, _ in _transactions(replica.log) if end is None or end >= replica.high_watermark)
-    return min(replica.high_watermark, min(unstable, default=replica.high_watermark))
-
-
-def aborted_within(log: Log, start: Offset, end: Offset) -> list[Aborted]:
-    """The aborted transactions with records in this range (TransactionIndex.collectAbortedTxns)."""
-    return [
-        Aborted(marker.producer_id, first)
-        for first, marked, marker in _transactions(log)
-        if marker is not None and marked is not None and not marker.commit and first < end and marked >= start
-    ]
-
-
-def _transactions(log: Log) -> list[tuple[Offset, Offset | None, Marker | None]]:
-    """Where each transaction in the log begins, and where its marker is if it has ended."""
-    open_since: dict[int, Offset] = {}
-    ended: list[tuple[Offset, Offset | None, Marker | None]] = []
-    for offset, batch in log.batches():
-        if isinstance(batch, Marker):
-            if batch.producer_id in open_since:
-                ended.append((open_since.pop(batch.producer_id), offset, batch))
-        elif batch.transactional:
-            open_since.setdefault(batch.producer_id, offset)
-    return [*ended, *((first, None, None) for first in open_since.values())]
+def _transactions(replica: Replica) -> Transactions:
+    return replay(replica.log.batches(), replica.high_watermark)
 
 
 def nearer_replicas(replica: Replica, offset: Offset) -> Brokers:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from reference_model.errors import Error
 from reference_model.fetch import Isolation, readable_end
 from reference_model.log import NO_EPOCH, Epoch, EpochEnd, Offset
+from reference_model.parameters import Parameters
 from reference_model.replica import Replica, refusal
 
 NO_OFFSET: Offset = -1
@@ -38,7 +39,7 @@ class Listed(NamedTuple):
     leader_epoch: Epoch = NO_EPOCH
 
 
-def list_offsets(replica: Replica, request: ListOffsets) -> Listed:
+def list_offsets(parameters: Parameters, replica: Replica, request: ListOffsets) -> Listed:
     """A replica tells an offset (Partition.fetchOffsetForTimestamp)."""
     error = refusal(replica, request.leader_epoch, leader_only=request.of_leader_only)
     if error is not Error.NONE:
@@ -49,7 +50,7 @@ def list_offsets(replica: Replica, request: ListOffsets) -> Listed:
         return Listed(Error.NONE, start, epoch)
     if request.isolation is not Isolation.LOG_END and _high_watermark_unknown(replica):
         return Listed(Error.OFFSET_NOT_AVAILABLE)
-    return Listed(Error.NONE, readable_end(replica, request.isolation), replica.leader_epoch)
+    return Listed(Error.NONE, readable_end(parameters, replica, request.isolation), replica.leader_epoch)
 
 
 def _high_watermark_unknown(replica: Replica) -> bool:

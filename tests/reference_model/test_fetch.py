@@ -1,0 +1,98 @@
+"""What consumers read, from leaders and followers."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_model.errors import Error
+from reference_model.fetch import Fetch, Isolation, fetch, nearer_replicas
+from reference_model.log import Log, Record
+from reference_model.producer_state import Batch, Marker
+from reference_model.replica import Replica
+from tests.reference_model.replicas import KRAFT, exchange, log, partition, replica
+
+COMMITTED, UNCOMMITTED, END = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED, Isolation.LOG_END
+
+
+def offsets(one: Replica, request: Fetch) -> list[int]:
+    fetched = fetch(KRAFT, one, request)
+    assert fetched.error is Error.NONE
+    return [request.offset + index for index, _ in enumerate(fetched.records)]
+
+
+def test_a_consumer_reads_up_to_the_high_watermark() -> None:
+    leader = replica(0, has=log(0, 0, 0), high_watermark=2)
+
+    assert offsets(leader, Fetch(0)) == [0, 1]
+    assert offsets(leader, Fetch(2)) == offsets(leader, Fetch(3)) == []
+    assert offsets(leader, Fetch(1, END)) == [1, 2]
+    assert len(fetch(KRAFT, leader, Fetch(0), limit=1).records) == 1
+
+
+def test_beyond_the_log_is_out_of_range() -> None:
+    leader = replica(0, has=log(0, 0, 0).delete_before(1), high_watermark=3)
+
+    assert fetch(KRAFT, leader, Fetch(4)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(KRAFT, leader, Fetch(0)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(KRAFT, leader, Fetch(1)).log_start == 1
+
+
+@pytest.mark.parametrize(
+    ("known", "error"),
+    [(0, Error.FENCED_LEADER_EPOCH), (1, Error.NONE), (2, Error.UNKNOWN_LEADER_EPOCH), (None, Error.NONE)],
+)
+def test_an_epoch_that_a_consumer_knows(known: int | None, error: Error) -> None:
+    leader = replica(0, partition(epoch=1))
+
+    assert fetch(KRAFT, leader, Fetch(0, leader_epoch=known)).error is error
+
+
+def test_a_follower_answers_with_its_own_offsets_who_may_read_from_it() -> None:
+    follower = replica(1, has=log(0, 0), high_watermark=1)
+
+    assert offsets(follower, Fetch(0)) == [0]
+    assert fetch(KRAFT, follower, Fetch(0, of_leader_only=True)).error is Error.NOT_LEADER_OR_FOLLOWER
+    assert fetch(KRAFT, follower, Fetch(0)).high_watermark == 1
+
+
+def test_whom_a_leader_may_send_a_consumer_to() -> None:
+    leader, one = replica(0, partition("01"), has=log(0, 0)), replica(1, partition("01"))
+    leader, one = exchange(leader, one)
+    leader, one = exchange(leader, one)
+    leader, _ = exchange(leader, replica(2, partition("01"), has=log(0, 0)))
+
+    assert nearer_replicas(leader, 2) == {1}
+    assert nearer_replicas(leader, 3) == frozenset()
+    assert nearer_replicas(one, 0) == frozenset()
+
+
+def transactional(*logged: Batch | Marker) -> Log:
+    return Log().append(Record(0, value, batch) for value, batch in enumerate(logged))
+
+
+def begun(producer_id: int) -> Batch:
+    return Batch(producer_id, 0, 0, transactional=True)
+
+
+def test_a_reader_of_committed_records_stops_at_the_first_open_transaction() -> None:
+    opened = transactional(Batch(1, 0, 0), begun(2), Batch(3, 0, 0))
+    leader = replica(0, has=opened, high_watermark=3)
+
+    assert offsets(leader, Fetch(0, COMMITTED)) == [0]
+    assert offsets(leader, Fetch(0, UNCOMMITTED)) == [0, 1, 2]
+    assert fetch(KRAFT, leader, Fetch(0)).last_stable_offset == 1
+
+
+def test_a_transaction_holds_readers_until_its_end_is_committed() -> None:
+    ended = transactional(begun(2), Marker(2, 0, commit=True))
+
+    assert fetch(KRAFT, replica(0, has=ended, high_watermark=1), Fetch(0, COMMITTED)).last_stable_offset == 0
+    assert fetch(KRAFT, replica(0, has=ended, high_watermark=2), Fetch(0, COMMITTED)).last_stable_offset == 2
+
+
+def test_readers_of_committed_records_are_told_what_was_aborted() -> None:
+    leader = replica(0, has=transactional(begun(2), Marker(2, 0, commit=False)), high_watermark=2)
+
+    told = fetch(KRAFT, leader, Fetch(0, COMMITTED))
+    assert [(one.producer_id, one.first_offset) for one in told.aborted] == [(2, 0)]
+    assert fetch(KRAFT, leader, Fetch(0)).aborted == ()
