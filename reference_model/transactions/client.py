@@ -132,13 +132,17 @@ def _waits_for(client: Client, partition: Partition, waiting: Waiting) -> bool:
     return mine and client.records[partition] is Sent.UNANSWERED
 
 
-def decides(client: Client) -> list[Client]:
-    """It commits if all that it sent was acknowledged, and may abort in any case, giving up what was not."""
-    if client.stage is not Stage.WRITING or not (client.added or set(client.records) != {Sent.NOT}):
-        return []
-    aborting = client._replace(stage=Stage.ABORTING)
-    committing = client._replace(stage=Stage.COMMITTING)
-    return [aborting] if client.given_up or Sent.ACKNOWLEDGED not in client.records else [aborting, committing]
+def commits(client: Client) -> Client | None:
+    """It commits if all that it sent was acknowledged."""
+    if client.stage is not Stage.WRITING or client.given_up or Sent.ACKNOWLEDGED not in client.records:
+        return None
+    return client._replace(stage=Stage.COMMITTING)
+
+
+def aborts(client: Client) -> Client | None:
+    """It may abort whatever it has begun, and gives up what was not acknowledged."""
+    begun = client.added or set(client.records) != {Sent.NOT}
+    return client._replace(stage=Stage.ABORTING) if client.stage is Stage.WRITING and begun else None
 
 
 def end(client: Client) -> EndTxn | None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from reference_model.machine import Invariant, Transition
 from reference_model.parameters import Parameters
 from reference_model.producer_state import LAST_SEQUENCE, Accepted, Batch, Marker, Offset, check_marker
+from reference_model.transactions.actions import Coordinator
 from reference_model.transactions.client import Client
 from reference_model.transactions.coordinator import PREPARED, Partition, State, marker
 from reference_model.transactions.partition import Leader, Source
-
-if TYPE_CHECKING:
-    from reference_model.transactions.machine import Coordinator
 
 SEQUENCES = "sequences-contiguous"
 READ_COMMITTED = "read-committed"
