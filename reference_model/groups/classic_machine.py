@@ -281,10 +281,9 @@ def _coordinator_rules(parameters: GroupParameters, bounds: Bounds) -> Iterator[
         return _put_out(group, mail, out, generations.sync_time_passes(group, parameters=parameters), bounds)
 
     def simple_commit(group: ClassicGroup, offsets: Offsets) -> Outcomes:
-        """Of a consumer without a group: rightly, when it is the only one, and knows as much as the last generation."""
-        alone = group.state is GroupState.EMPTY
-        request = OffsetCommit(((0, group.generation * 10 + 9 if alone else 0),))
-        yield group, commit(group, offsets, request, parameters=parameters).offsets
+        """Of a consumer without a group: if it is alone it goes on where the last one was, and else begins anew."""
+        offset = max(offsets.of(0), 0) if group.state is GroupState.EMPTY else 0
+        yield group, commit(group, offsets, OffsetCommit(((0, offset),)), parameters=parameters).offsets
 
     yield Rule(name="the time to join passes", reads=(GROUP, MAIL, OUT), effect=join_time_passes)
     yield Rule(name="the time to sync passes", reads=(GROUP, MAIL, OUT), effect=sync_time_passes)

@@ -1,8 +1,8 @@
 """A group of the consumer protocol with its consumers around it: they stall, crash, leave, come back, and commit late.
 
 A consumer has one heartbeat under way at a time, as KafkaConsumer does. Requests and answers are delayed and lost; what
-was not answered is sent again, with everything in it, so the coordinator can see it twice. It says what it owns only
-when that has changed since it last said so. Bounds are on epochs of the group and on the ids of each consumer.
+was not answered is sent again, with everything in it, so the coordinator can see it twice. It says what it owns when
+it has reconciled what it was told. Bounds are on epochs of the group and on the ids of each consumer.
 
 An offset that a consumer commits is higher the later its epoch: one that goes back was overwritten from an older one.
 """
@@ -85,8 +85,10 @@ class Consumer(NamedTuple):
     owned: Partitions = NOTHING
     assignment: Partitions = NOTHING
     """What it was last told it shall own."""
-    said: Partitions | None = None
-    """What it last said it owns; None if it must say everything."""
+    unheard: bool = True
+    """It must say everything, because it may not have been heard."""
+    acknowledges: bool = False
+    """It must say what it owns once it has done as it was told, even if that changes nothing (LocalAssignment)."""
     asked: ConsumerGroupHeartbeat | None = None
     """On its way to the coordinator."""
     answer: HeartbeatAnswer | None = None
@@ -172,17 +174,17 @@ class _Actions:
             if consumer.ids == self.bounds.ids:
                 return
             consumer = consumer._replace(member=f"{self.name}{consumer.ids}", ids=consumer.ids + 1)
-        everything = consumer.epoch == JOIN or consumer.said is None
-        if everything and consumer.owned != consumer.assignment and not self.bounds.hasty:
+        everything = consumer.epoch == JOIN or consumer.unheard
+        reconciled = consumer.owned == consumer.assignment
+        if everything and not reconciled and not self.bounds.hasty:
             return
+        tells = everything or (consumer.acknowledges and reconciled)
+        owned = consumer.owned if tells else None
         request = ConsumerGroupHeartbeat(
-            consumer.member,
-            consumer.epoch,
-            self.instance,
-            consumer.owned if everything or consumer.owned != consumer.said else None,
-            "" if everything else None,
+            consumer.member, consumer.epoch, self.instance, owned, "" if everything else None
         )
-        yield (consumer._replace(asked=request, said=consumer.owned),)
+        acknowledges = consumer.acknowledges and not reconciled
+        yield (consumer._replace(asked=request, unheard=False, acknowledges=acknowledges),)
 
     def arrives(self, consumer: Consumer, group: ConsumerGroup) -> Outcomes:
         if consumer.asked is not None:
@@ -203,7 +205,7 @@ class _Actions:
         """The request or its answer is lost or late: say everything next time (HeartbeatState.reset)."""
         if consumer.asked is not None or consumer.answer is not None:
             late = consumer.asked if self.bounds.late is not Late.NONE else None
-            yield (consumer._replace(asked=None, answer=None, said=None, late=late or consumer.late),)
+            yield (consumer._replace(asked=None, answer=None, unheard=True, late=late or consumer.late),)
 
     def reconciles(self, consumer: Consumer) -> Outcomes:
         """Let go of what is not its any more, and take what is."""
@@ -285,8 +287,9 @@ def _computed(group: ConsumerGroup, bounds: Bounds) -> Outcomes:
 def _heard(consumer: Consumer, answer: HeartbeatAnswer) -> Consumer:
     """Do as the coordinator says, or let go of everything and join again (MembershipManager)."""
     if answer.error is Error.NONE:
-        assignment = consumer.assignment if answer.assignment is None else answer.assignment
-        return consumer._replace(epoch=answer.epoch, assignment=assignment)
+        if answer.assignment in (None, consumer.assignment):
+            return consumer._replace(epoch=answer.epoch)
+        return consumer._replace(epoch=answer.epoch, assignment=answer.assignment, acknowledges=True)
     afresh = Consumer(ids=consumer.ids, late=consumer.late, commit=consumer.commit)
     if answer.error in (Error.FENCED_INSTANCE_ID, Error.UNRELEASED_INSTANCE_ID):
         return afresh._replace(fenced=True)

@@ -1,0 +1,254 @@
+"""Groups explored: what must be true of them is, within bounds that are told here, and is not without any one guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pytest
+
+from reference_model.errors import Error
+from reference_model.groups import classic_machine as classic
+from reference_model.groups import consumer_machine as consumer
+from reference_model.groups import mutants
+from reference_model.groups.consumer import ConsumerGroup, ConsumerGroupHeartbeat, heartbeat
+from reference_model.groups.consumer_machine import Late
+from reference_model.groups.parameters import GroupParameters, group_parameters_for
+from reference_model.groups.pending_machine import (
+    NEWEST_COUNTS,
+    ONLY_COMMITTED_COUNTS,
+    ONLY_COMMITTED_IS_READ,
+    STABLE_IS_NEWEST,
+    pending_machine,
+)
+from reference_model.machine import Machine, State
+from reference_model.search import Expansion, explore
+
+KAFKA_41, KAFKA = group_parameters_for("4.1.2"), group_parameters_for("4.3.1")
+TWINS = (("a", "x"), ("b", "x"))
+"""Two processes with one instance id."""
+STATIC_AND_DYNAMIC = (("a", "x"), ("b", None))
+THREE = (("a", None), ("b", None), ("c", None))
+B_STEADY, BC_STEADY = frozenset("b"), frozenset("bc")
+
+Build = Callable[[GroupParameters], Machine]
+
+
+def classic_(bounds: classic.Bounds) -> Build:
+    return lambda parameters: classic.classic_machine(parameters, bounds)
+
+
+def consumer_(bounds: consumer.Bounds) -> Build:
+    return lambda parameters: consumer.consumer_machine(parameters, bounds)
+
+
+COMMITS = consumer_(consumer.Bounds(partitions=1, commits=True, steady=B_STEADY))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explored:
+    """A machine with its bounds, and how many states it has in them."""
+
+    build: Build
+    states: int
+    parameters: GroupParameters = KAFKA
+    depth: int | None = None
+
+
+EXPLORED = {
+    "classic": Explored(build=classic_(classic.Bounds()), states=7_778),
+    "classic with commits": Explored(build=classic_(classic.Bounds(partitions=1, commits=True)), states=32_664),
+    "classic, one instance id": Explored(build=classic_(classic.Bounds(consumers=TWINS, commits=True)), states=11_574),
+    "classic, static and dynamic": Explored(
+        build=classic_(classic.Bounds(consumers=STATIC_AND_DYNAMIC, partitions=1, commits=True)), states=43_310
+    ),
+    "consumer": Explored(build=consumer_(consumer.Bounds()), states=36_335),
+    "consumer of 4.1": Explored(
+        build=consumer_(consumer.Bounds(epochs=4, partitions=1, steady=B_STEADY)), states=6_999, parameters=KAFKA_41
+    ),
+    "consumer with commits": Explored(build=COMMITS, states=17_610),
+    "consumer of 4.1 with commits": Explored(build=COMMITS, states=17_610, parameters=KAFKA_41),
+    "consumer, slow assignor": Explored(
+        build=consumer_(consumer.Bounds(slow_assignor=True, steady=B_STEADY)), states=13_489
+    ),
+    "consumer, one instance id": Explored(
+        build=consumer_(consumer.Bounds(consumers=TWINS, ids=2, partitions=1)), states=11_265
+    ),
+    "consumer, static and dynamic": Explored(
+        build=consumer_(consumer.Bounds(consumers=STATIC_AND_DYNAMIC, ids=2, partitions=1, steady=B_STEADY)),
+        states=7_663,
+    ),
+    "consumer, late heartbeats": Explored(
+        build=consumer_(consumer.Bounds(epochs=4, partitions=1, late=Late.FENCED, steady=B_STEADY)),
+        states=26_069,
+        depth=18,
+    ),
+    "transactions": Explored(build=pending_machine, states=5_899),
+}
+EXPLORED_LONG = {
+    "classic, second ids": Explored(
+        build=classic_(classic.Bounds(consumers=STATIC_AND_DYNAMIC, partitions=1, ids=2)), states=344_072
+    ),
+    "three consumers": Explored(build=consumer_(consumer.Bounds(consumers=THREE, steady=BC_STEADY)), states=138_867),
+    "three consumers of 4.1": Explored(
+        build=consumer_(consumer.Bounds(consumers=THREE, partitions=3, steady=BC_STEADY)),
+        states=535_647,
+        parameters=KAFKA_41,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "explored",
+    [
+        *(pytest.param(explored, id=name) for name, explored in EXPLORED.items()),
+        *(pytest.param(explored, id=name, marks=pytest.mark.long) for name, explored in EXPLORED_LONG.items()),
+    ],
+)
+def test_all_that_must_be_true_is(explored: Explored) -> None:
+    exploration = explore(explored.build(explored.parameters), depth=explored.depth)
+    assert exploration.violations == {}
+    assert exploration.complete == (explored.depth is None)
+    assert exploration.states == explored.states
+
+
+class Mutant(NamedTuple):
+    """What goes wrong without this guard within which of the bounds above, and after how many actions."""
+
+    guard: str
+    within: str
+    breaks: str
+    depth: int
+
+
+MUTANTS = [
+    Mutant(mutants.JOIN_WAITS_FOR_MEMBERS, "classic with commits", classic.ZOMBIES_WERE_PUT_OUT, 13),
+    Mutant(mutants.GENERATION_OF_HEARTBEAT, "classic, static and dynamic", classic.TWO_OWNERS, 12),
+    Mutant(mutants.NEW_ID_FOR_INSTANCE, "classic, one instance id", classic.TWO_OWNERS, 9),
+    Mutant(mutants.GENERATION_OF_COMMIT, "classic, static and dynamic", classic.COMMITS_RISE, 16),
+    Mutant(mutants.MEMBER_OF_COMMIT, "classic, one instance id", classic.COMMITS_RISE, 13),
+    Mutant(mutants.SIMPLE_WHEN_EMPTY, "classic with commits", classic.COMMITS_RISE, 10),
+    Mutant(mutants.REVOKE_BEFORE_ADVANCE, "consumer", consumer.NO_DOUBLE_CLIENT_ASSIGNMENT, 13),
+    Mutant(mutants.RELEASE_BEFORE_ASSIGN, "consumer", consumer.NO_DOUBLE_CLIENT_ASSIGNMENT, 8),
+    Mutant(mutants.EPOCH_OF_HEARTBEAT, "consumer, late heartbeats", consumer.OWNED_IS_HELD, 18),
+    Mutant(mutants.INSTANCE_RELEASED, "consumer, one instance id", consumer.INSTANCES_ARE_RELEASED, 4),
+    Mutant(mutants.MEMBER_OF_COMMIT, "consumer with commits", consumer.COMMITS_RISE, 11),
+    Mutant(mutants.EPOCH_OF_COMMIT, "consumer with commits", consumer.COMMITS_RISE, 16),
+    Mutant(mutants.ASSIGNMENT_EPOCH_OF_COMMIT, "consumer with commits", consumer.COMMITS_RISE, 16),
+    Mutant(mutants.PENDING_UNTIL_MARKER, "transactions", ONLY_COMMITTED_IS_READ, 2),
+    Mutant(mutants.UNSTABLE_WHILE_PENDING, "transactions", STABLE_IS_NEWEST, 3),
+    Mutant(mutants.ABORT_DROPS_PENDING, "transactions", ONLY_COMMITTED_COUNTS, 3),
+    Mutant(mutants.NEWEST_RECORD_STAYS, "transactions", NEWEST_COUNTS, 4),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.guard} in {mutant.within}")
+def test_every_guard_is_needed(mutant: Mutant) -> None:
+    without = replace(KAFKA, dropped=frozenset({mutant.guard}))
+    exploration = explore(EXPLORED[mutant.within].build(without), depth=mutant.depth)
+    violation = exploration.violations[mutant.breaks]
+    assert violation.depth == len(violation.trace) == mutant.depth
+
+
+def test_every_mutant_is_among_them() -> None:
+    named = {guard for name, guard in vars(mutants).items() if name.isupper()}
+    assert {mutant.guard for mutant in MUTANTS} == named
+
+
+@pytest.mark.parametrize(
+    ("bounds", "depth"),
+    [
+        pytest.param(
+            consumer.Bounds(hasty=True, steady=B_STEADY),
+            11,
+            id="a consumer that was not answered says again what it owned before it takes over more",
+        ),
+        pytest.param(consumer.Bounds(late=Late.ANY, steady=B_STEADY), 10, id="a heartbeat arrives after the next one"),
+    ],
+)
+def test_what_the_consumer_protocol_cannot_stand(bounds: consumer.Bounds, depth: int) -> None:
+    """A heartbeat says what is owned when it is sent, not when it arrives: if a partition that was taken over in
+    between is to be revoked, the coordinator believes that it was, and gives it to another."""
+    exploration = explore(consumer.consumer_machine(KAFKA, bounds), depth=depth)
+    assert exploration.violations[consumer.NO_DOUBLE_CLIENT_ASSIGNMENT].depth == depth
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("parameters", "broken"), [(KAFKA_41, set()), (KAFKA, {consumer.COMMITS_RISE})])
+def test_since_4_3_a_late_commit_of_the_same_epoch_can_go_back(parameters: GroupParameters, broken: set[str]) -> None:
+    """See test_groups_offsets for the same, request by request."""
+    build = consumer_(consumer.Bounds(consumers=THREE, commits=True, steady=BC_STEADY))
+    assert set(explore(build(parameters), depth=14).violations) == broken
+
+
+def reachable(machine: Machine) -> Iterator[State]:
+    expansion = Expansion(machine)
+    seen = dict.fromkeys([expansion.pack(machine.initial)], 0)
+    frontier: Iterable[int] = list(seen)
+    while frontier:
+        frontier = found = expansion.expand(frontier, seen)
+        seen.update(found)
+    return (expansion.packing.unpack(state, range(len(machine.initial))) for state in seen)
+
+
+def unable_to_settle(machine: Machine, starts: Iterable[State], settled: Callable[[State], bool]) -> list[State]:
+    """Of these states, those from which this machine leads to no settled one."""
+    expansion = Expansion(machine)
+    before: dict[int, list[int]] = {}
+    states = [expansion.pack(state) for state in starts]
+    seen = dict.fromkeys(states, 0)
+    frontier = list(states)
+    while frontier:
+        after: list[int] = []
+        for state in frontier:
+            for successor in expansion.expand([state], {}):
+                before.setdefault(successor, []).append(state)
+                if successor not in seen:
+                    seen[successor] = 0
+                    after.append(successor)
+        frontier = after
+    places = range(len(machine.initial))
+    good = {state for state in seen if settled(expansion.packing.unpack(state, places))}
+    frontier = list(good)
+    while frontier:
+        frontier = [one for state in frontier for one in before.get(state, ()) if one not in good and not good.add(one)]  # type: ignore[func-returns-value]
+    return [expansion.packing.unpack(state, places) for state in states if state not in good]
+
+
+def without_faults(machine: Machine) -> Machine:
+    faults = ("leaves", "crashes", "expires", "gives up", "is not heard or answered", "commits", "old heartbeat")
+    return replace(
+        machine, rules=tuple(rule for rule in machine.rules if not any(fault in rule.name for fault in faults))
+    )
+
+
+def test_a_classic_rebalance_can_always_complete() -> None:
+    """From whatever state, if from then on nothing more happens to the consumers.
+
+    It may take two generations: one with those whose JoinGroup waited when they crashed, and one without them.
+    """
+    machine = classic_(classic.Bounds(generations=3))(KAFKA)
+    starts = [state for state in reachable(machine) if state[classic.GROUP].generation < 2]
+    assert unable_to_settle(without_faults(machine), starts, classic.settled) == []
+    assert any(not classic.settled(state) for state in starts)
+
+
+def heard(state: State) -> bool:
+    """Whether every member has a consumer whose heartbeats the coordinator accepts."""
+    group: ConsumerGroup = state[consumer.GROUP]
+    accepted = set()
+    for one in state[consumer.FIRST_CONSUMER :]:
+        request = ConsumerGroupHeartbeat(one.member, one.epoch, None, one.owned, "")
+        _, answer = heartbeat(group, request, assignor=None, parameters=KAFKA)
+        if answer.error is Error.NONE:
+            accepted.add(one.member)
+    return {member.id for member in group.members} <= accepted
+
+
+def test_a_rebalance_of_the_consumer_protocol_can_always_complete() -> None:
+    """From whatever state in which the members are alive, if from then on nothing more happens to them."""
+    machine = consumer_(consumer.Bounds(steady=B_STEADY, epochs=4))(KAFKA)
+    starts = [state for state in reachable(machine) if heard(state)]
+    assert unable_to_settle(without_faults(machine), starts, consumer.settled) == []
+    assert any(not consumer.settled(state) for state in starts)
