@@ -8,10 +8,10 @@ from functools import partial
 from reference_model.machine import Invariant, Transition
 from reference_model.parameters import Parameters
 from reference_model.producer_state import LAST_SEQUENCE, Accepted, Batch, Marker, Offset, check_marker
-from reference_model.transactions.actions import Coordinator
 from reference_model.transactions.client import Client
 from reference_model.transactions.coordinator import PREPARED, Partition, State, marker
 from reference_model.transactions.partition import Leader, Source
+from reference_model.transactions.world import Coordinator
 
 SEQUENCES = "sequences-contiguous"
 READ_COMMITTED = "read-committed"

@@ -11,10 +11,12 @@ from reference_model.machine import Machine, Rule
 from reference_model.parameters import Parameters
 from reference_model.producer_state import NO_EPOCH
 from reference_model.transactions import invariants
-from reference_model.transactions.actions import Actions, Bounds, Coordinator
+from reference_model.transactions.background import Background
 from reference_model.transactions.client import aborts, commits, starting
 from reference_model.transactions.coordinator import Partition, Producer, Transactional
 from reference_model.transactions.partition import Leader
+from reference_model.transactions.requests import Requests
+from reference_model.transactions.world import Bounds, Coordinator
 
 COORDINATOR = 0
 FIRST_CLIENT = 1
@@ -44,71 +46,71 @@ def machine(parameters: Parameters, bounds: Bounds) -> Machine:
 
 
 def _rules(parameters: Parameters, bounds: Bounds) -> list[Rule]:
-    actions = Actions(parameters, bounds)
+    requests, background = Requests(parameters, bounds), Background(parameters, bounds)
     found = [
-        Rule(name="the coordinator completes the transaction", reads=(COORDINATOR,), effect=actions.complete),
-        Rule(name="the transaction times out", reads=(COORDINATOR,), effect=actions.time_out),
-        Rule(name="another coordinator takes over", reads=(COORDINATOR,), effect=actions.take_over),
+        Rule(name="the coordinator completes the transaction", reads=(COORDINATOR,), effect=background.complete),
+        Rule(name="the transaction times out", reads=(COORDINATOR,), effect=background.time_out),
+        Rule(name="another coordinator takes over", reads=(COORDINATOR,), effect=background.take_over),
     ]
     places = [place for place, number in enumerate(bounds.transactions, start=FIRST_CLIENT) if number]
     for place in places:
-        found += _client_rules(actions, place)
+        found += _client_rules(requests, place)
     for partition in range(bounds.partitions):
-        found += _partition_rules(actions, partition)
+        found += _partition_rules(background, partition)
         for place in places:
-            found += _produce_rules(actions, partition, place)
+            found += _produce_rules(requests, partition, place)
     return found
 
 
-def _client_rules(actions: Actions, place: int) -> list[Rule]:
+def _client_rules(requests: Requests, place: int) -> list[Rule]:
     name, both = _name(place), (place, COORDINATOR)
     return [
-        Rule(name=f"{name} asks for its producer id", reads=both, effect=actions.initialize),
-        Rule(name=f"{name} commits", reads=(place,), effect=partial(actions.decide, commits)),
-        Rule(name=f"{name} aborts", reads=(place,), effect=partial(actions.decide, aborts)),
-        Rule(name=f"{name} has its transaction ended", reads=both, effect=actions.end),
-        Rule(name=f"a late end of {name} arrives", reads=both, effect=actions.end_late),
+        Rule(name=f"{name} asks for its producer id", reads=both, effect=requests.initialize),
+        Rule(name=f"{name} commits", reads=(place,), effect=partial(requests.decide, commits)),
+        Rule(name=f"{name} aborts", reads=(place,), effect=partial(requests.decide, aborts)),
+        Rule(name=f"{name} has its transaction ended", reads=both, effect=requests.end),
+        Rule(name=f"a late end of {name} arrives", reads=both, effect=requests.end_late),
     ]
 
 
-def _partition_rules(actions: Actions, partition: Partition) -> list[Rule]:
+def _partition_rules(background: Background, partition: Partition) -> list[Rule]:
     place = FIRST_PARTITION + partition
     both = (COORDINATOR, place)
     return [
-        Rule(name=f"p{partition} takes its marker", reads=both, effect=partial(actions.send_marker, partition)),
+        Rule(name=f"p{partition} takes its marker", reads=both, effect=partial(background.send_marker, partition)),
         Rule(
             name=f"the coordinator hears of the marker on p{partition}",
             reads=both,
-            effect=partial(actions.acknowledge_marker, partition),
+            effect=partial(background.acknowledge_marker, partition),
         ),
         Rule(
             name=f"a late marker arrives at p{partition}",
             reads=both,
-            effect=partial(actions.send_marker_late, partition),
+            effect=partial(background.send_marker_late, partition),
         ),
-        Rule(name=f"p{partition} is replicated", reads=(place,), effect=actions.replicate),
-        Rule(name=f"p{partition} has another leader", reads=(place,), effect=actions.elect),
+        Rule(name=f"p{partition} is replicated", reads=(place,), effect=background.replicate),
+        Rule(name=f"p{partition} has another leader", reads=(place,), effect=background.elect),
     ]
 
 
-def _produce_rules(actions: Actions, partition: Partition, place: int) -> list[Rule]:
+def _produce_rules(requests: Requests, partition: Partition, place: int) -> list[Rule]:
     name, leader = _name(place), FIRST_PARTITION + partition
     three = (place, COORDINATOR, leader)
     found = [
-        Rule(name=f"{name} writes to p{partition}", reads=three, effect=partial(actions.produce, partition)),
+        Rule(name=f"{name} writes to p{partition}", reads=three, effect=partial(requests.produce, partition)),
         Rule(
             name=f"a late batch of {name} arrives at p{partition}",
             reads=three,
-            effect=partial(actions.produce_late, partition),
+            effect=partial(requests.produce_late, partition),
         ),
         Rule(
             name=f"p{partition} appends what {name} wrote",
             reads=(place, leader),
-            effect=partial(actions.append_verified, partition),
+            effect=partial(requests.append_verified, partition),
         ),
     ]
-    if actions.parameters.transaction_version < 2:
-        add = partial(actions.add, partition)
+    if requests.parameters.transaction_version < 2:
+        add = partial(requests.add, partition)
         found.append(Rule(name=f"{name} adds p{partition}", reads=(place, COORDINATOR), effect=add))
     return found
 

@@ -13,7 +13,6 @@ from reference_model.machine import State
 from reference_model.parameters import Parameters
 from reference_model.search import explore
 from reference_model.transactions import lso, mutants
-from reference_model.transactions.actions import Bounds, Late
 from reference_model.transactions.coordinator import LAST_EPOCH
 from reference_model.transactions.invariants import (
     ATOMIC,
@@ -26,6 +25,7 @@ from reference_model.transactions.invariants import (
     SEQUENCES,
 )
 from reference_model.transactions.machine import FIRST_PARTITION, machine
+from reference_model.transactions.world import Bounds, Late
 
 TV0 = Parameters(transaction_version=0)
 UNVERIFIED = replace(TV0, transaction_verification=False)

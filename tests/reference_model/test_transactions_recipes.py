@@ -18,16 +18,7 @@ from reference_model.transactions.coordinator import (
     Transactional,
     produce_error,
 )
-from reference_model.transactions.partition import (
-    Checked,
-    Leader,
-    Source,
-    Waiting,
-    Written,
-    append,
-    check,
-    verifying,
-)
+from reference_model.transactions.partition import Checked, Leader, Source, Waiting, Written, append, check, verifying
 
 KAFKA_39 = Parameters(transaction_version=0)
 UNVERIFIED = Parameters(transaction_version=0, transaction_verification=False)

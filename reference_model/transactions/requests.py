@@ -1,21 +1,17 @@
-"""Everything that can happen to a client, the coordinator and a partition.
+"""What clients ask for, and what becomes of it.
 
-Every request may be answered, or do its work while the answer is lost; then the client asks again. A request may be
-late: a copy of it arrives after the client has had its answer, or has given up. Kafka's own clients and brokers do
-send copies: after a time-out, over another connection.
+Every request may be answered, or do its work while the answer is lost; then the client asks again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
 
 from reference_model.errors import Error
 from reference_model.machine import Outcomes
 from reference_model.parameters import Parameters
-from reference_model.producer_state import NO_EPOCH, Accepted, Duplicate, Marker, ProducerId, check_marker
+from reference_model.producer_state import Accepted, Duplicate
 from reference_model.transactions import client as clients
 from reference_model.transactions import coordinator as rules
 from reference_model.transactions.client import Client, Stage
@@ -27,78 +23,17 @@ from reference_model.transactions.coordinator import (
     Partition,
     Producer,
     State,
-    Transactional,
 )
-from reference_model.transactions.partition import (
-    Leader,
-    Source,
-    Waiting,
-    Written,
-    append,
-    check,
-    replicate,
-    succeeded,
-    verifying,
-)
-
-
-class Late(StrEnum):
-    """Which requests can be late."""
-
-    PRODUCE = "produce"
-    END = "end"
-    MARKER = "marker"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How much can happen."""
-
-    transactions: tuple[int, int] = (2, 0)
-    """Of A and of B; a client without any does not start."""
-    partitions: int = 1
-    late: frozenset[Late] = frozenset()
-    timeouts: int = 0
-    coordinators: int = 0
-    """How many times another coordinator may take over."""
-    lagging: bool = False
-    """Followers fetch when they like; otherwise everything is replicated at once."""
-    elections: int = 0
-    """How many times another replica of each partition may lead."""
-    renews: bool = True
-    """Whether clients take another epoch after they gave up a batch."""
-    first_epoch: int = NO_EPOCH
-    """Before the first client: epochs near the last one make producer ids change."""
-
-
-class Coordinator(NamedTuple):
-    """The broker that has the transactional id's log, and what its predecessors left under way."""
-
-    transactional: Transactional | None = None
-    epoch: int = 0
-    fresh: ProducerId = 1
-    """The next producer id that nobody has."""
-    timeouts: int = 0
-    successors: int = 0
-    late: frozenset[tuple[Partition, Marker]] = frozenset()
-    """Markers that are no longer waited for, but that may yet arrive."""
-    decided: frozenset[tuple[Source, bool]] = frozenset()
-    """Whose requests ended a transaction, and how: what really happened."""
-
-    def after(self, transactional: Transactional | None) -> Coordinator:
-        """With this in its log."""
-        used = transactional is not None and self.fresh in (transactional.producer.id, transactional.next_id)
-        return self._replace(transactional=transactional, fresh=self.fresh + used)
+from reference_model.transactions.partition import Leader, Source, Waiting, Written, append, check, verifying
+from reference_model.transactions.world import Bounds, Coordinator, Late
 
 
 @dataclass(frozen=True, slots=True)
-class Actions:
+class Requests:
     """Each is one action: its guard, then what stands where afterwards, for each way in which it can happen."""
 
     parameters: Parameters
     bounds: Bounds
-
-    # The client and the coordinator
 
     def initialize(self, client: Client, coordinator: Coordinator) -> Outcomes:
         """A client asks who it is: as a new one, or to take another epoch."""
@@ -154,8 +89,6 @@ class Actions:
         if before is not None and before.state is State.ONGOING and transactional != before:
             after = after._replace(decided=after.decided | {(source, request.commit)})
         return after, answer
-
-    # The client, the coordinator and a partition
 
     def produce(self, partition: Partition, client: Client, coordinator: Coordinator, leader: Leader) -> Outcomes:
         """A client's batch arrives at a partition."""
@@ -233,89 +166,3 @@ class Actions:
             leader = append(leader, written, replicated_at_once=not self.bounds.lagging)
         told = clients.acknowledged(client, partition, waiting) if offset < leader.high_watermark else client
         yield told, coordinator, leader
-
-    # The coordinator and a partition
-
-    def send_marker(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """A partition takes the marker of a decided transaction."""
-        transactional = coordinator.transactional
-        if transactional is None or partition not in transactional.unmarked:
-            return
-        marker = rules.marker(transactional, coordinator.epoch)
-        if leader.unacknowledged is None or leader.unacknowledged[0] != marker:
-            for marked in self._marked(leader, marker):
-                yield coordinator, marked._replace(unacknowledged=(marker, len(leader.log)))
-
-    def acknowledge_marker(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """The coordinator learns that a partition's marker is replicated."""
-        transactional = coordinator.transactional
-        if transactional is None or partition not in transactional.unmarked or leader.unacknowledged is None:
-            return
-        marker, offset = leader.unacknowledged
-        if marker == rules.marker(transactional, coordinator.epoch) and offset < leader.high_watermark:
-            after = coordinator._replace(transactional=rules.marked(transactional, partition))
-            if Late.MARKER in self.bounds.late:
-                after = after._replace(late=after.late | {(partition, marker)})
-            yield after, leader._replace(unacknowledged=None)
-
-    def send_marker_late(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """A copy of a marker arrives when nobody waits for it."""
-        for copy in sorted(coordinator.late):
-            if copy[0] == partition:
-                rest = coordinator._replace(late=coordinator.late - {copy})
-                for marked in self._marked(leader, copy[1]):
-                    yield rest, marked
-
-    def _marked(self, leader: Leader, marker: Marker) -> list[Leader]:
-        """One that is refused is not sent again (TransactionMarkerRequestCompletionHandler)."""
-        if isinstance(check_marker(leader.entry(marker.producer_id), marker, self.parameters), Error):
-            return []
-        return [append(leader, Written(marker), replicated_at_once=not self.bounds.lagging)]
-
-    # The coordinator
-
-    def complete(self, coordinator: Coordinator) -> Outcomes:
-        """All markers are known to be written."""
-        if coordinator.transactional is not None:
-            after = rules.complete(coordinator.transactional, self.parameters)
-            if after is not None:
-                yield (coordinator._replace(transactional=after),)
-
-    def time_out(self, coordinator: Coordinator) -> Outcomes:
-        """A transaction was open for too long."""
-        if coordinator.transactional is not None and coordinator.timeouts:
-            after = rules.abort_timed_out(coordinator.transactional, self.parameters, fresh=coordinator.fresh)
-            if after is not None:
-                yield (coordinator.after(after)._replace(timeouts=coordinator.timeouts - 1),)
-
-    def take_over(self, coordinator: Coordinator) -> Outcomes:
-        """Another broker loads the log; the markers of the one before are still under way."""
-        transactional = coordinator.transactional
-        if transactional is None or not coordinator.successors:
-            return
-        decided = transactional.state in rules.PREPARED
-        under_way = {
-            (partition, rules.marker(transactional, coordinator.epoch))
-            for partition in (transactional.partitions if decided else ())
-        }
-        yield (
-            coordinator._replace(
-                transactional=rules.loaded(transactional),
-                epoch=coordinator.epoch + 1,
-                successors=coordinator.successors - 1,
-                late=coordinator.late | under_way,
-            ),
-        )
-
-    # A partition
-
-    def replicate(self, leader: Leader) -> Outcomes:
-        """The followers have fetched everything."""
-        if leader.high_watermark < len(leader.log):
-            yield (replicate(leader),)
-
-    def elect(self, leader: Leader) -> Outcomes:
-        """Another replica leads, with everything that is committed and perhaps more."""
-        if leader.elections:
-            for log_end in range(leader.high_watermark, len(leader.log) + 1):
-                yield (succeeded(leader, log_end),)
