@@ -32,7 +32,7 @@ class Background:
                 yield coordinator, marked._replace(unacknowledged=(marker, len(leader.log)))
 
     def acknowledge_marker(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """The coordinator learns that a partition's marker is replicated (TransactionMarkerRequestCompletionHandler)."""
+        """The coordinator learns that a marker is replicated (TransactionMarkerRequestCompletionHandler)."""
         transactional = coordinator.transactional
         if transactional is None or partition not in transactional.unmarked or leader.unacknowledged is None:
             return
