@@ -110,6 +110,40 @@ def test_fewer_replicas_at_once() -> None:
     assert (told(done), done.partition.replicas) == ("isr 12, leader 1; +2 +2", (1, 2))
 
 
+def test_one_more_replica() -> None:
+    for parameters, begins, ends in (
+        (KRAFT, "isr 123, leader 1, adding 4; +0 +1", "isr 1234, leader 1; +0 +2"),
+        (ZK, "isr 123, leader 1, adding 4; +1 +1", "isr 1234, leader 1; +2 +3"),
+    ):
+        begun, _ = reassign(parameters, controller("123", 1), (1, 2, 3, 4))
+        assert told(begun) == begins
+        assert told(in_sync(parameters, begun, "1234")[0]) == ends
+        back, error = cancel_reassignment(parameters, begun)
+        assert (back.partition.replicas, back.partition.isr, error) == ((1, 2, 3), ids("123"), Error.NONE)
+
+
+def test_one_less_replica_when_the_others_are_in_sync() -> None:
+    for parameters, begins, ends in (
+        (KRAFT, "isr 13, leader 1, removing 3; +0 +1", "isr 12, leader 1; +1 +2"),
+        (ZK, "isr 13, leader 1, removing 3; +1 +1", "isr 12, leader 1; +3 +4"),
+    ):
+        begun, _ = reassign(parameters, controller("13", 1), (1, 2))
+        assert told(begun) == begins
+        assert told(in_sync(parameters, begun, "123")[0]) == ends
+    again = move(ZK, begun)
+    assert told(again) == "isr 13, leader 1, removing 3; +2 +2"
+
+
+def test_zookeeper_leaves_a_leader_that_shuts_down_alone() -> None:
+    done, _ = reassign(ZK, controller("1", 1, leaving="1", replicas="12"), (1,))
+    assert (told(done), done.partition.replicas) == ("isr 1, leader 1; +0 +0", (1,))
+
+
+def test_zookeeper_adds_the_only_broker_that_is_there() -> None:
+    begun, error = reassign(ZK, controller("1", NOBODY, fenced="123"), (4,))
+    assert (told(begun), error) == ("isr 1, leader -, adding 4, removing 123; +1 +1", Error.NONE)
+
+
 def test_another_order() -> None:
     for parameters, expected in ((KRAFT, "isr 123, leader 1; +0 +1"), (ZK, "isr 123, leader 1; +1 +1")):
         done, _ = reassign(parameters, controller("123", 1), (3, 2, 1))

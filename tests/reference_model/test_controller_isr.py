@@ -75,6 +75,12 @@ ACCEPTED = [
         "isr 1, leader 1; +0 +1",
     ),
     Accepted(
+        "a recovery that goes on",
+        controller("1", 1, recovering=True),
+        asks(1, "1", recovering=True),
+        "isr 1, leader 1, recovering; +0 +0",
+    ),
+    Accepted(
         "more, with the end of a recovery",
         controller("1", 1, recovering=True),
         asks(1, "12"),
