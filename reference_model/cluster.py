@@ -25,6 +25,8 @@ class Bounds:
     brokers: int = 3
     in_sync: int = 3
     """How many of them are in the ISR at first; the others have yet to fetch."""
+    leader: int = 0
+    """Who leads at first; broker 0 is the preferred leader."""
     records: int = 1
     leader_epochs: int = 1
     """The highest leader epoch; the first leader has 0."""
@@ -42,6 +44,9 @@ class Bounds:
     delays: int = 1
     """How many fetches may be under way while other things happen. All others are sent, answered and taken at once."""
     preferred_elections: int = 0
+    batches: bool = False
+    """Whether KRaft brokers may take several changes for one, as they do with what they read at once (MetadataLoader);
+    LeaderAndIsr requests can always be overtaken by later ones."""
 
 
 class Metadata(NamedTuple):
@@ -134,15 +139,15 @@ class Places:
 
 
 def initial(parameters: Parameters, bounds: Bounds) -> tuple[object, ...]:
-    """All brokers run and know that broker 0 leads, and those in the ISR have fetched; nothing was written."""
+    """All brokers run and know who leads, and those in the ISR have fetched; nothing was written."""
     ids = tuple(range(bounds.brokers))
-    partition = Registration(replicas=ids, isr=frozenset(range(bounds.in_sync)), leader=0)
+    partition = Registration(replicas=ids, isr=frozenset(range(bounds.in_sync)), leader=bounds.leader)
     registered = tuple((broker, BrokerRegistration(epoch=broker)) for broker in ids)
     replicas = [learn(parameters, Replica(broker, broker_epoch=broker), partition, registered) for broker in ids]
-    for follower in replicas[1 : bounds.in_sync]:
+    for follower in replicas[: bounds.in_sync]:
         fetch = request(follower)
         if fetch is not None:
-            replicas[0], _ = answer(parameters, replicas[0], fetch)
+            replicas[bounds.leader], _ = answer(parameters, replicas[bounds.leader], fetch)
     metadata = Metadata(log=(Controller(partition, registered),), known=(0,) * bounds.brokers)
     slots = [None] * (bounds.brokers + bounds.brokers**2)
     return (metadata, Spent(), Witness(), *map(Broker, replicas), *slots)
@@ -187,10 +192,10 @@ def _matters(broker: BrokerId, known: Controller, new: Controller) -> bool:
     return known.partition.leader == broker or known.partition.leader_epoch != new.partition.leader_epoch
 
 
-def next_known(parameters: Parameters, metadata: Metadata, broker: BrokerId) -> range:
-    """What a broker may learn of next: a KRaft broker reads the metadata log in its order, while LeaderAndIsr requests
-    of ZooKeeper's controller may be overtaken by later ones, as when another controller takes over."""
+def next_known(parameters: Parameters, bounds: Bounds, metadata: Metadata, broker: BrokerId) -> range:
+    """What a broker may learn of next: the metadata log in its order, or any later LeaderAndIsr request."""
     seen = metadata.known[broker]
     if seen is None:
         return range(0)
-    return range(seen + 1, len(metadata.log) if parameters.mode is Mode.ZK else min(seen + 2, len(metadata.log)))
+    skips = bounds.batches or parameters.mode is Mode.ZK
+    return range(seen + 1, len(metadata.log) if skips else min(seen + 2, len(metadata.log)))

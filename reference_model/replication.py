@@ -28,7 +28,7 @@ from reference_model.cluster import (
 )
 from reference_model.controller import alter_partition, elect_preferred, fence, register, shut_down, unfence
 from reference_model.errors import Error
-from reference_model.in_sync import AWAITING_METADATA, lag_passes, sent_again, settle, shrink
+from reference_model.in_sync import AWAITING_METADATA, expand, lag_passes, sent_again, settle, shrink
 from reference_model.invariants import invariants
 from reference_model.log import Record
 from reference_model.machine import Machine, Outcomes, Part, Rule
@@ -78,6 +78,7 @@ class _Rules:
         )
         yield _rule(f"a record is written to {b}", (broker, spent, witness), self.is_written_to, _leads)
         yield _rule(f"{b} asks for an ISR without those that lag", (broker, altering), self.asks_to_shrink, _leads)
+        yield _rule(f"{b} asks for an ISR with those that it knew", (broker, altering), self.asks_unfetched, _leads)
         for lagging in self.places.groups(b):
             names = " and ".join(map(str, lagging))
             lag = partial(self.lag_time_passes, lagging)
@@ -173,13 +174,13 @@ class _Rules:
     # What brokers do
 
     def behind(self, b: BrokerId) -> Callable[[Metadata], bool]:
-        return lambda metadata: bool(next_known(self.parameters, metadata, b))
+        return lambda metadata: bool(next_known(self.parameters, self.bounds, metadata, b))
 
     def learns(
         self, b: BrokerId, metadata: Metadata, broker: Broker, witness: Witness
     ) -> Iterator[tuple[Metadata, Broker, Witness]]:
         """A broker learns who leads, and who else is there; the high watermark may rise with a smaller ISR."""
-        for position in next_known(self.parameters, metadata, b):
+        for position in next_known(self.parameters, self.bounds, metadata, b):
             new = metadata.log[position]
             replica = learn(self.parameters, broker.replica, new.partition, new.brokers)
             yield knowing(metadata, b, position), broker._replace(replica=replica), _seen(witness, replica)
@@ -217,6 +218,15 @@ class _Rules:
         if replica != broker.replica:
             yield broker._replace(replica=replica), _asked(replica)
 
+    def asks_unfetched(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
+        """A leader asks for a follower only when it was fetched from; a mutant relies on what it knew before."""
+        if altering is not None or self.parameters.guards(mutants.EXPAND_AFTER_FETCH):
+            return
+        for follower in self.places.brokers:
+            replica = expand(self.parameters, broker.replica, follower)
+            if replica != broker.replica:
+                yield broker._replace(replica=replica), _asked(replica)
+
     def settles(
         self, answered: Answered, broker: Broker, witness: Witness
     ) -> Iterator[tuple[Altering, Broker, Witness]]:
@@ -237,12 +247,16 @@ class _Rules:
     def fetches(
         self, to: BrokerId, follower: Broker, fetching: Fetching, leader: Broker, altering: Altering, witness: Witness
     ) -> Iterator[tuple[Broker, Fetching, Broker, Altering, Witness]]:
-        """A follower asks whom it takes for the leader, and has the answer before anything else happens."""
+        """A follower asks whom it takes for the leader, and has the answer before anything else happens.
+
+        Not while it waits for another answer; what an earlier incarnation sent may arrive after this.
+        """
         fetch = _fetch(follower, to)
-        if fetching is None and fetch is not None:
-            for answered, led, asks, sees in self.answers(fetch, leader, altering, witness):
-                for _, took in self.takes(answered, follower):
-                    yield took, None, led, asks, sees
+        if fetch is None or _waits(follower, fetching):
+            return
+        for answered, led, asks, sees in self.answers(fetch, leader, altering, witness):
+            for _, took in self.takes(answered, follower):
+                yield took, fetching, led, asks, sees
 
     def sends_fetch(
         self, to: BrokerId, spent: Spent, fetching: Fetching, follower: Broker
@@ -374,6 +388,11 @@ def _fetch(follower: Broker, leader: BrokerId) -> ReplicaFetch | None:
     """What a broker asks this one, if it takes it for the leader."""
     fetch = request(follower.replica) if follower.running else None
     return fetch if fetch is not None and fetch.leader == leader else None
+
+
+def _waits(follower: Broker, fetching: Fetching) -> bool:
+    sent = fetching.request if isinstance(fetching, ReplicaFetched) else fetching
+    return sent is not None and sent.broker_epoch == follower.replica.broker_epoch
 
 
 def _asked(replica: Replica) -> AlterPartition | None:
