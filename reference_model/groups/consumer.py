@@ -80,6 +80,7 @@ class ConsumerGroupHeartbeat(NamedTuple):
     """A member gives only what has changed since it last said it, and all of it when it may not have been heard."""
 
     member: MemberId
+    """Made up by the member; before 4.0 by the coordinator, and then this is the id that it answers with (KIP-1082)."""
     epoch: int
     instance: str | None = None
     owned: Partitions | None = None

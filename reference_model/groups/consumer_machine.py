@@ -111,10 +111,7 @@ def consumer_machine(parameters: GroupParameters, bounds: Bounds) -> Machine:
     ]
     return Machine(
         initial=(ConsumerGroup(), Offsets(), *(Consumer() for _ in consumers)),
-        rules=(
-            *(rule for consumer in consumers for rule in consumer.rules()),
-            Rule(name="a target is computed", reads=(GROUP,), effect=lambda group: _computed(group, bounds)),
-        ),
+        rules=(*(rule for consumer in consumers for rule in consumer.rules()), *_assignor_rules(bounds)),
         invariants=(
             *(_no_double_assignment(one, other) for one, other in combinations(consumers, 2)),
             *(invariant for consumer in consumers for invariant in _consumer_invariants(consumer)),
@@ -152,8 +149,9 @@ class _Actions:
             yield Rule(name=f"the heartbeat of {self.name} arrives", reads=both, effect=self.arrives, when=_has_asked)
             yield Rule(name=f"{self.name} hears", reads=own, effect=self.hears)
             yield Rule(name=f"{self.name} is not heard or answered", reads=own, effect=self.gives_up)
-            yield Rule(name=f"an old heartbeat of {self.name} arrives", reads=both, effect=self.late_arrives)
             yield Rule(name=f"{self.name} crashes", reads=own, effect=self.crashes)
+            if self.bounds.late is not Late.NONE:
+                yield Rule(name=f"an old heartbeat of {self.name} arrives", reads=both, effect=self.late_arrives)
         yield Rule(name=f"{self.name} reconciles", reads=own, effect=self.reconciles)
         yield Rule(name=f"{self.name} leaves", reads=both, effect=self.leaves, when=_is_in)
         yield Rule(name=f"the session of {self.name} expires", reads=(GROUP,), effect=self.session_expires)
@@ -277,11 +275,15 @@ def _most_choices(bounds: Bounds) -> int:
     return max(len(balanced(ids[:members], bounds.partitions)) for members in range(1, len(ids) + 1))
 
 
-def _computed(group: ConsumerGroup, bounds: Bounds) -> Outcomes:
-    """A target that was called for, some time later (computeDelayedTargetAssignment)."""
-    if bounds.slow_assignor and group.members:
-        for choice in range(_most_choices(bounds)):
-            yield (protocol.assign(group, _choosing(choice, bounds)),)
+def _assignor_rules(bounds: Bounds) -> Iterator[Rule]:
+    def computed(group: ConsumerGroup) -> Outcomes:
+        """A target that was called for, some time later (computeDelayedTargetAssignment)."""
+        if group.members:
+            for choice in range(_most_choices(bounds)):
+                yield (protocol.assign(group, _choosing(choice, bounds)),)
+
+    if bounds.slow_assignor:
+        yield Rule(name="a target is computed", reads=(GROUP,), effect=computed)
 
 
 def _heard(consumer: Consumer, answer: HeartbeatAnswer) -> Consumer:
