@@ -179,6 +179,7 @@ class _Actions:
         yield consumer._replace(phase=Phase.OUT), self._without(mail)
 
     def syncs(self, consumer: Consumer, group: ClassicGroup, mail: Mail) -> Outcomes:
+        """A leader assigns in whichever balanced way it likes."""
         for assignments in balanced(consumer.assigns_to, self.bounds.partitions):
             request = SyncGroup(consumer.member, consumer.generation, assignments, self.instance)
             outcome = classic.sync(group, request)
@@ -203,7 +204,7 @@ class _Actions:
             yield Consumer(ids=consumer.ids, commit=consumer.commit), group, mail
 
     def session_expires(self, group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
-        for member_id in (*group.ids(), *group.pending):
+        for member_id in (*group.ids(), *sorted(group.pending)):
             if member_id.startswith(self.name):
                 step = generations.session_expires(group, member_id, parameters=self.parameters)
                 yield from _put_out(group, mail, out, step, self.bounds)

@@ -42,6 +42,8 @@ OWNED_IS_HELD = "what a member owns, the coordinator holds for it"
 VALID_EPOCHS = (
     "member epochs are not above the target's, nor that above the group's, nor assignment epochs above either"
 )
+VALID_STABLE_GROUP = "in a stable group every member has its target"
+LEGAL_TARGET = "a target gives every partition to one member"
 VALID_MEMBER_EPOCH = "a consumer with the target's epoch owns nothing that is another member's target"
 EPOCHS_RISE = "epochs never go back"
 INSTANCES_ARE_RELEASED = "an instance id changes hands only when it was released"
@@ -72,7 +74,8 @@ class Bounds:
     commits: bool = False
     late: Late = Late.NONE
     hasty: bool = False
-    """Consumers that were not answered say again what they own even while they take over more."""
+    """Consumers that were not answered say again what they own even while they take over more, as KafkaConsumer does
+    (HeartbeatState.buildRequestData): more than the protocol can stand."""
     slow_assignor: bool = False
     """Targets are computed some time after they are called for, as they may be since 4.3."""
 
@@ -117,6 +120,8 @@ def consumer_machine(parameters: GroupParameters, bounds: Bounds) -> Machine:
             *(invariant for consumer in consumers for invariant in _consumer_invariants(consumer)),
             Invariant(name=HELD_ONCE, reads=(GROUP,), holds=_held_once),
             Invariant(name=VALID_EPOCHS, reads=(GROUP,), holds=_valid_epochs),
+            Invariant(name=VALID_STABLE_GROUP, reads=(GROUP,), holds=_valid_stable_group),
+            Invariant(name=LEGAL_TARGET, reads=(GROUP,), holds=lambda group: _legal_target(group, bounds)),
             Transition(name=EPOCHS_RISE, place=GROUP, holds=_epochs_rise),
             Transition(name=INSTANCES_ARE_RELEASED, place=GROUP, holds=_instances_are_released),
             Transition(name=COMMITS_RISE, place=OFFSETS, holds=commits_rise),
@@ -355,6 +360,19 @@ def _valid_epochs(group: ConsumerGroup) -> bool:
         and (member.state is MemberState.UNREVOKED_PARTITIONS or not member.revoking)
         for member in group.members
     )
+
+
+def _valid_stable_group(group: ConsumerGroup) -> bool:
+    if group.state() is not ConsumerGroupState.STABLE:
+        return True
+    return all(partitions(member.assigned) == group.target_of(member.id) for member in group.members)
+
+
+def _legal_target(group: ConsumerGroup, bounds: Bounds) -> bool:
+    """Of the members that it was computed for; who has left since has none."""
+    given = [partition for _, its in group.target for partition in its]
+    all_given = set(given) == set(range(bounds.partitions))
+    return len(given) == len(set(given)) and (all_given or group.state() is not ConsumerGroupState.STABLE)
 
 
 def _epochs_rise(before: ConsumerGroup, after: ConsumerGroup) -> bool:

@@ -234,7 +234,7 @@ def sync_time_passes(group: ClassicGroup, *, parameters: GroupParameters, choose
     """Members that did not ask for their assignment in time are out (expirePendingSync, KIP-559)."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.unsynced:
         return None
-    for member_id in group.unsynced:
+    for member_id in sorted(group.unsynced):
         group = remove(group, member_id, choose)
     return prepare(group, parameters, choose)
 
