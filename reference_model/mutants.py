@@ -1,33 +1,66 @@
 """The guards of replication that a mutant can do without, by name.
 
-Each is asked for where it stands (`parameters.guards(NAME)`), and each has a trace to what goes wrong without it.
+Each is asked for where it stands (`parameters.guards(NAME)`). Without it something goes wrong that an invariant sees,
+in the controller alone or with its replicas; where another guard would catch the same, that is said here. They include
+the ten that the published specification marks as needed (Vanlightly, v3.5). One of those has nothing to stand for it: a
+fetcher that begins anew with every leader epoch has no position of its own here, for what it fetches is always what
+comes after the end of its log.
 """
 
 from __future__ import annotations
 
 # Of the controller
-BROKER_EPOCH_OF_MEMBERS = "broker-epoch-of-members"
-FENCED_CANNOT_JOIN = "fenced-cannot-join"
-PARTITION_EPOCH_OF_ISR = "partition-epoch-of-isr"
-ELECT_IN_SYNC = "elect-in-sync"
-LAST_MEMBER_STAYS = "last-member-stays"
-ELR_FORGETS_UNCLEAN = "elr-forgets-unclean"
-LAST_KNOWN_LEADER_ACTIVE = "last-known-leader-active"
 
+ELECT_IN_SYNC = "elect-in-sync"
+"""Only members of the ISR are elected, unless that is allowed to be unclean."""
+LAST_MEMBER_STAYS = "last-member-stays"
+"""Without eligible leader replicas nobody takes the last member from the ISR. What is lost is that somebody may lead."""
+BROKER_EPOCH_OF_MEMBERS = "broker-epoch-of-members"
+"""Who joins the ISR is the process that the leader saw catch up (KIP-903). Published."""
+FENCED_CANNOT_JOIN = "fenced-cannot-join"
+"""Who is fenced or shuts down joins no ISR (KIP-841)."""
+PARTITION_EPOCH_OF_ISR = "partition-epoch-of-isr"
+"""A leader that does not know the newest ISR does not change it. Published. In ZooKeeper mode all that the controller
+does to the ISR raises the leader epoch too, and that alone refuses the leader."""
+ELR_FORGETS_UNCLEAN = "elr-forgets-unclean"
+"""Who comes back from an unclean end is no longer eligible (KIP-966)."""
+LAST_KNOWN_LEADER_ACTIVE = "last-known-leader-active"
+"""The last known leader leads again if it is there (KAFKA-19522). What is lost is a leader that is there."""
 NEW_INCARNATION = "new-incarnation"
+"""Another process with the id of one whose session lasts is refused, so that a crash is seen. Published: a broker takes
+no registration for its own that an earlier process asked for."""
 
 # Of the replicas
-FETCH_LEADER_EPOCH = "fetch-leader-epoch"
-FETCH_BROKER_EPOCH = "fetch-broker-epoch"
-DIVERGENCE_CHECK = "divergence-check"
-RESPONSE_OFFSET = "response-offset"
-EXPAND_REACHES_HIGH_WATERMARK = "expand-reaches-high-watermark"
-EXPAND_REACHES_EPOCH_START = "expand-reaches-epoch-start"
-EXPAND_BROKER_EPOCH = "expand-broker-epoch"
-EXPAND_AFTER_FETCH = "expand-after-fetch"
-MAXIMAL_ISR = "maximal-isr"
-HIGH_WATERMARK_GATE = "high-watermark-gate"
 
-# Of the published specification, which Kafka does without
+FETCH_LEADER_EPOCH = "fetch-leader-epoch"
+"""Who fetches and who answers know the same leader epoch (KIP-320)."""
+FETCH_BROKER_EPOCH = "fetch-broker-epoch"
+"""What a follower sent before it restarted does not count (KIP-903)."""
+DIVERGENCE_CHECK = "divergence-check"
+"""A follower whose log is another one is told so (KIP-595)."""
+RESPONSE_OFFSET = "response-offset"
+"""An answer is appended where it was asked for. Published. Here, where a follower also compares leader epochs, nothing
+comes between: within one epoch nobody but its fetcher changes the log. As Kafka does not, it needs this one."""
+EXPAND_REACHES_HIGH_WATERMARK = "expand-reaches-high-watermark"
+"""Who joins the ISR has all that was committed. Published."""
+EXPAND_REACHES_EPOCH_START = "expand-reaches-epoch-start"
+"""And all that was before this epoch, of which more may be committed than the leader knows (KAFKA-7128). Published."""
+EXPAND_AFTER_FETCH = "expand-after-fetch"
+"""A follower joins the ISR by a fetch of this epoch, not by what was known of it before. Published twice: as a follower
+that is unknown until it fetches, and as one that is forgotten with the epoch, which Kafka does not do."""
+EXPAND_BROKER_EPOCH = "expand-broker-epoch"
+"""A leader does not even ask for another process than the one that is registered (KIP-903). The controller would not
+let it in: BROKER_EPOCH_OF_MEMBERS, which is needed because the leader may not know yet."""
+MAXIMAL_ISR = "maximal-isr"
+"""The high watermark waits for whom the leader has asked for, and for whom it has asked to remove (KIP-497)."""
+HIGH_WATERMARK_GATE = "high-watermark-gate"
+"""Nothing is committed below min.insync.replicas (KIP-966)."""
+
+# Of the published specification, and not in Kafka's code
+
 RESPONSE_LEADER_EPOCH = "response-leader-epoch"
+"""An answer of an earlier epoch is ignored. Published. Kafka's fetcher takes one whose offset still fits, if the same
+broker leads again; it would have to wait for that through two elections."""
 PENDING_OUTLIVES_KNOWN_METADATA = "pending-outlives-known-metadata"
+"""Metadata that says what an answer has said does not end a request that was sent since. Kafka forgets the request, and
+waits for the follower only as for any that is caught up: for the lag time."""
