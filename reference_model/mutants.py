@@ -14,7 +14,7 @@ from __future__ import annotations
 ELECT_IN_SYNC = "elect-in-sync"
 """Only members of the ISR are elected, unless that is allowed to be unclean."""
 LAST_MEMBER_STAYS = "last-member-stays"
-"""Without eligible leader replicas nobody takes the last member from the ISR. What is lost is that somebody may lead."""
+"""Without eligible leader replicas the last member of the ISR stays. What is lost is that somebody may lead."""
 BROKER_EPOCH_OF_MEMBERS = "broker-epoch-of-members"
 """Who joins the ISR is the process that the leader saw catch up (KIP-903). Published."""
 FENCED_CANNOT_JOIN = "fenced-cannot-join"
