@@ -77,6 +77,10 @@ def test_transactions_keep_what_they_promise(parameters: Parameters, bounds: Bou
         pytest.param(TV2, replace(ZOMBIE, transactions=(2, 1)), 49_374, id="tv2-zombie"),
         pytest.param(TV2, replace(FAILURES, transactions=(1, 1)), 129_467, id="tv2-zombie-and-failures"),
         pytest.param(TV2, replace(EVERYTHING_LATE, transactions=(1, 1)), 146_457, id="tv2-zombie-and-everything-late"),
+        pytest.param(TV0, replace(FAILURES, lagging=True, elections=1), 87_926, id="tv0-failures-of-everybody"),
+        pytest.param(
+            TV2, replace(EVERYTHING_LATE, lagging=True, elections=1), 105_274, id="tv2-lagging-and-everything-late"
+        ),
         pytest.param(TV0, replace(ZOMBIE, partitions=2), 916_917, id="tv0-zombie-on-two-partitions"),
         pytest.param(TV2, replace(ZOMBIE, partitions=2), 312_968, id="tv2-zombie-on-two-partitions"),
         pytest.param(
