@@ -23,9 +23,10 @@ def test_leader_kill(lockstep_run):
 """
 
 
+@pytest.mark.long
 def test_the_example_passes_under_two_workers(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(EXAMPLE)
-    result = pytester.runpytest_subprocess("-n", "2", "-p", "no:randomly", timeout=400)
+    result = pytester.runpytest_subprocess("-n", "2", "-p", "no:randomly", timeout=900)
     result.assert_outcomes(passed=2)
 
 

@@ -26,7 +26,7 @@ from harness.clients.wire.connection import Connection
 from harness.clients.wire.metadata import ask_metadata
 from harness.cluster.cluster import Cluster
 from harness.cluster.security import Secrets
-from harness.cluster.spec import ClusterSpec, Listener, Mechanism, Mode, Security
+from harness.cluster.spec import ClusterSpec, Listener, Security
 from harness.errors import AccessRefused
 from harness.history.recorder import Recorder
 from harness.history.schema import Role
@@ -187,31 +187,6 @@ def test_no_secret_is_left_in_the_run_directory(cluster: Cluster, tmp_path: Path
     for number, secret in enumerate(secrets.values()):
         (tmp_path / f"{number}").write_bytes(b"before " + secret + b" after")
     assert len(found_below(tmp_path, secrets)) == len(secrets), "the search would not have found one"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("kafka", "mode", "mechanism"),
-    [
-        ("3.9.2", Mode.ZK, Mechanism.SCRAM_512),
-        ("3.6.2", Mode.ZK, Mechanism.PLAIN),
-        ("3.6.2", Mode.KRAFT, Mechanism.SCRAM_256),
-        ("4.3.1", Mode.COMBINED, Mechanism.PLAIN),
-    ],
-)
-def test_other_versions_and_mechanisms(
-    lockstep_clusters: Clusters, kafka: str, mode: Mode, mechanism: Mechanism
-) -> None:
-    security = Security(tls=True, sasl=mechanism, users=("alice",))
-    cluster = lockstep_clusters.get(kafka=kafka, mode=mode, brokers=1, security=security)
-    cluster.create_topic(TOPIC, partitions=1, replication=1, config={})
-    assert produce(cluster.access()) is None
-    refused = produce(as_user(cluster, "alice"))
-    assert refused is not None
-    assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-    with pytest.raises(AccessRefused, match=f"refused user lockstep with {mechanism}: check the user name"):
-        ask_metadata(cluster.direct(1), access=dataclasses.replace(cluster.access(), password="guessed"))
-    assert found_below(cluster.directory, needles(cluster.secrets)) == []
 
 
 @pytest.mark.long
