@@ -106,7 +106,7 @@ def _modes(lock: Lock) -> list[Mode]:
 def _variants(_: tuple[Path, ...]) -> list[dict[str, object]]:
     from harness.exploration.specifications import SPECIFICATIONS
 
-    return [{"name": s.name, "summary": s.summary, "mutants": s.mutants} for s in SPECIFICATIONS.values()]
+    return [{"name": s.name, "summary": s.summary, "mutants": sorted(s.mutants)} for s in SPECIFICATIONS.values()]
 
 
 _LISTS: dict[str, Callable[[tuple[Path, ...]], list[dict[str, object]]]] = {

@@ -43,7 +43,7 @@ def bounds_options(command: F) -> F:
 
 @click.command()
 @click.option("--variant", default="kip320", show_default=True, help="What to search: see `lockstep list variants`.")
-@click.option("--mutant", help="Without one of its guards.")
+@click.option("--mutant", help="Without one of its guards, in bounds that show that it is needed.")
 @bounds_options
 @click.option("--invariant", "invariants", multiple=True, help="Look at this one only; may be given several times.")
 @click.option("--symmetry", is_flag=True, help="Count states that differ in the names of replicas only as one.")
@@ -65,9 +65,11 @@ def explore(
     Exit code 1 if an invariant is broken; 2 if none is, but --depth ended the search.
     """
     from harness.exploration import explore as search
-    from harness.exploration.specifications import chosen
+    from harness.exploration.specifications import chosen, get_specification
     from harness.progress import Progress
 
+    if mutant is not None and depth is None and not bounds:
+        depth = get_specification(variant, mutant).mutants[mutant].depth
     progress = Progress(quiet=as_json)
     began = time.perf_counter()
     found = search(

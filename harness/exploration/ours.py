@@ -1,0 +1,174 @@
+"""The parts of our own model that are machines, each with the guards that it needs and where that shows."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+from harness.exploration.specification import Shown, Specification
+from reference_model import idempotence
+from reference_model.groups import classic_machine, consumer_machine, pending_machine
+from reference_model.groups import mutants as groups
+from reference_model.groups.parameters import GroupParameters, group_parameters_for
+from reference_model.machine import Machine
+from reference_model.parameters import Parameters
+from reference_model.transactions import machine as transactions
+from reference_model.transactions import mutants as guards
+from reference_model.transactions.world import Bounds as Transactions
+from reference_model.transactions.world import Late
+
+# --- Transactions ---------------------------------------------------------------------------------------------------
+
+_ONE, _TWO, _ZOMBIE = (Transactions(transactions=each) for each in ((1, 0), (2, 0), (1, 1)))
+_TIMED_OUT = dataclasses.replace(_ONE, timeouts=1)
+_LAGGING = dataclasses.replace(_ONE, lagging=True, elections=1)
+
+
+def _idempotence(bounds: idempotence.Bounds, mutant: str | None) -> Machine:
+    return idempotence.machine(_without(mutant, Parameters()), bounds)
+
+
+def _transactions(version: int, bounds: Transactions, mutant: str | None) -> Machine:
+    return transactions.machine(_without(mutant, Parameters(transaction_version=version)), bounds)
+
+
+def _without(mutant: str | None, parameters: Parameters) -> Parameters:
+    return dataclasses.replace(parameters, dropped=frozenset(() if mutant is None else (mutant,)))
+
+
+TRANSACTIONS = (
+    Specification(
+        name="idempotence",
+        summary="one idempotent producer and one leader, batches in any order",
+        bounds=idempotence.Bounds(batches=7, in_flight=5, elections=1),
+        make=_idempotence,
+        mutants={
+            guards.SEQUENCE_CHECK: Shown(bounds=idempotence.Bounds(in_flight=2)),
+            guards.DUPLICATE_WINDOW: Shown(bounds=idempotence.Bounds()),
+        },
+    ),
+    Specification(
+        name="transactions-v0",
+        summary="two producers with one transactional id, their coordinator and a partition, as before 4.0",
+        bounds=_ZOMBIE,
+        make=partial(_transactions, 0),
+        mutants={
+            guards.DUPLICATE_WINDOW: Shown(bounds=_ONE, depth=5),
+            guards.PRODUCER_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=12),
+            guards.COORDINATOR_EPOCH_CHECK: Shown(bounds=dataclasses.replace(_TWO, coordinators=1), depth=14),
+            guards.VERIFICATION_GUARD: Shown(bounds=_ONE, depth=8),
+            guards.OPEN_HOLDS_LSO: Shown(bounds=_ONE, depth=4),
+            guards.UNREPLICATED_HOLDS_LSO: Shown(bounds=_LAGGING, depth=9),
+            guards.EPOCH_BUMP_ON_INIT: Shown(bounds=_ZOMBIE, depth=9),
+            guards.EPOCH_BUMP_ON_FENCE: Shown(bounds=dataclasses.replace(_TIMED_OUT, partitions=2), depth=11),
+            guards.ABORT_ON_INIT: Shown(bounds=_ZOMBIE, depth=5),
+            guards.END_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=12),
+            guards.ADD_WAITS_FOR_MARKERS: Shown(bounds=_TWO, depth=10),
+            guards.COMPLETE_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=7),
+        },
+    ),
+    Specification(
+        name="transactions-v2",
+        summary="the same since 4.0: every end of a transaction raises the producer's epoch",
+        bounds=_ZOMBIE,
+        make=partial(_transactions, 2),
+        mutants={
+            guards.DUPLICATE_WINDOW: Shown(bounds=_ONE, depth=4),
+            guards.MARKER_EPOCH_RISES: Shown(bounds=dataclasses.replace(_TWO, late=frozenset({Late.MARKER})), depth=11),
+            guards.UNREPLICATED_HOLDS_LSO: Shown(bounds=_LAGGING, depth=8),
+            guards.EPOCH_BUMP_ON_INIT: Shown(bounds=_ZOMBIE, depth=7),
+            guards.EPOCH_BUMP_ON_FENCE: Shown(bounds=_TIMED_OUT, depth=4),
+            guards.EPOCH_BUMP_ON_END: Shown(bounds=_ONE, depth=5),
+            guards.ABORT_ON_INIT: Shown(bounds=_ZOMBIE, depth=4),
+            guards.END_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=11),
+            guards.END_DIRECTION_CHECK: Shown(bounds=_TIMED_OUT, depth=9),
+            guards.ADD_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=9),
+            guards.ADD_WAITS_FOR_MARKERS: Shown(bounds=_TWO, depth=9),
+            guards.COMPLETE_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=6),
+        },
+    ),
+)
+
+# --- Groups ---------------------------------------------------------------------------------------------------------
+
+_TWINS = (("a", "x"), ("b", "x"))
+_STATIC_AND_DYNAMIC = (("a", "x"), ("b", None))
+_B_STEADY = frozenset("b")
+_Classic, _Consumer = classic_machine.Bounds, consumer_machine.Bounds
+_COMMITS = _Consumer(partitions=1, commits=True, steady=_B_STEADY)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PendingBounds:
+    """Of transactional offset commits."""
+
+    producers: int = 2
+    commits: int = 4
+
+
+def _group(mutant: str | None) -> GroupParameters:
+    dropped = frozenset(() if mutant is None else (mutant,))
+    return dataclasses.replace(group_parameters_for("4.3.1"), dropped=dropped)
+
+
+def _classic(bounds: classic_machine.Bounds, mutant: str | None) -> Machine:
+    return classic_machine.classic_machine(_group(mutant), bounds)
+
+
+def _consumer(bounds: consumer_machine.Bounds, mutant: str | None) -> Machine:
+    return consumer_machine.consumer_machine(_group(mutant), bounds)
+
+
+def _pending(bounds: PendingBounds, mutant: str | None) -> Machine:
+    return pending_machine.pending_machine(_group(mutant), producers=bounds.producers, commits=bounds.commits)
+
+
+GROUPS = (
+    Specification(
+        name="classic-group",
+        summary="two consumers in the classic protocol that stall, crash and come back",
+        bounds=_Classic(),
+        make=_classic,
+        mutants={
+            groups.JOIN_WAITS_FOR_MEMBERS: Shown(bounds=_Classic(partitions=1, commits=True), depth=13),
+            groups.SIMPLE_WHEN_EMPTY: Shown(bounds=_Classic(partitions=1, commits=True), depth=10),
+            groups.NEW_ID_FOR_INSTANCE: Shown(bounds=_Classic(consumers=_TWINS, commits=True), depth=9),
+            groups.MEMBER_OF_COMMIT: Shown(bounds=_Classic(consumers=_TWINS, commits=True), depth=13),
+            groups.GENERATION_OF_HEARTBEAT: Shown(
+                bounds=_Classic(consumers=_STATIC_AND_DYNAMIC, partitions=1, commits=True), depth=12
+            ),
+            groups.GENERATION_OF_COMMIT: Shown(
+                bounds=_Classic(consumers=_STATIC_AND_DYNAMIC, partitions=1, commits=True), depth=16
+            ),
+        },
+    ),
+    Specification(
+        name="consumer-group",
+        summary="two consumers in the protocol of KIP-848, whose heartbeats are delayed, lost and repeated",
+        bounds=_Consumer(),
+        make=_consumer,
+        mutants={
+            groups.REVOKE_BEFORE_ADVANCE: Shown(bounds=_Consumer(), depth=13),
+            groups.RELEASE_BEFORE_ASSIGN: Shown(bounds=_Consumer(), depth=8),
+            groups.EPOCH_OF_HEARTBEAT: Shown(
+                bounds=_Consumer(epochs=4, partitions=1, late=consumer_machine.Late.FENCED, steady=_B_STEADY), depth=18
+            ),
+            groups.INSTANCE_RELEASED: Shown(bounds=_Consumer(consumers=_TWINS, ids=2, partitions=1), depth=4),
+            groups.MEMBER_OF_COMMIT: Shown(bounds=_COMMITS, depth=11),
+            groups.EPOCH_OF_COMMIT: Shown(bounds=_COMMITS, depth=16),
+            groups.ASSIGNMENT_EPOCH_OF_COMMIT: Shown(bounds=_COMMITS, depth=16),
+        },
+    ),
+    Specification(
+        name="pending-offsets",
+        summary="offsets that two transactional producers commit, and a consumer that fetches them",
+        bounds=PendingBounds(),
+        make=_pending,
+        mutants={
+            groups.PENDING_UNTIL_MARKER: Shown(bounds=PendingBounds(), depth=2),
+            groups.UNSTABLE_WHILE_PENDING: Shown(bounds=PendingBounds(), depth=3),
+            groups.ABORT_DROPS_PENDING: Shown(bounds=PendingBounds(), depth=3),
+            groups.NEWEST_RECORD_STAYS: Shown(bounds=PendingBounds(), depth=4),
+        },
+    ),
+)

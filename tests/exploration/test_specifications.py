@@ -1,0 +1,39 @@
+"""Every specification that can be asked for by name, and every guard of it that can be left out."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from harness.exploration import explore
+from harness.exploration.specifications import SPECIFICATIONS, chosen, machine
+from reference_model.search import explore as explore_alone
+
+MUTANTS = [
+    pytest.param(name, mutant, marks=[pytest.mark.long] if specification in ("kip320",) else [])
+    for name, specification in ((one.name, one.name) for one in SPECIFICATIONS.values())
+    for mutant in SPECIFICATIONS[name].mutants
+]
+
+
+@pytest.mark.parametrize(("name", "mutant"), MUTANTS)
+def test_a_guard_that_is_left_out_is_noticed_and_the_whole_is_not_in_the_same_bounds(name: str, mutant: str) -> None:
+    shown = SPECIFICATIONS[name].mutants[mutant]
+    without = explore(chosen(name, mutant, {}), depth=shown.depth)
+    assert without.violations
+    for violation in without.violations.values():
+        assert violation.depth == len(violation.trace) > 0
+    assert explore_alone(machine(name, None, shown.bounds), depth=shown.depth).violations == {}
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_a_machine_can_be_made_in_another_process(name: str) -> None:
+    make = pickle.loads(pickle.dumps(chosen(name, None, {})))
+    assert make().initial == chosen(name, None, {})().initial
+
+
+def test_names_and_summaries() -> None:
+    for name, specification in SPECIFICATIONS.items():
+        assert specification.name == name
+        assert specification.summary
