@@ -10,7 +10,7 @@ import pytest
 
 from harness.cluster.spec import ClusterSpec
 from harness.faults.fault import FaultKind, find_faults
-from harness.ledger import LEDGER, Entry, read_ledger
+from harness.ledger import LEDGER, read_ledger
 from harness.wait import wait_until
 from tests.conftest import LOCKSTEP, Lockstep
 from tests.test_heal_after_kill import survivors
@@ -62,9 +62,7 @@ def test_nothing_is_left_of_a_fault_whose_harness_died(kind: FaultKind, tmp_path
     ) as harness:
         try:
             wait_until(
-                lambda: (
-                    harness.poll() is not None or any(entry.phase("effect") for entry in faults(tmp_path, kind.name))
-                ),
+                lambda: harness.poll() is not None or had_effect(tmp_path, kind.name),
                 timeout_s=300,
                 what="the fault",
                 interval_s=0.05,
@@ -83,7 +81,7 @@ def test_nothing_is_left_of_a_fault_whose_harness_died(kind: FaultKind, tmp_path
     assert lockstep("heal", env=environment).stdout == "nothing to heal\n"
 
 
-def faults(directory: Path, name: str) -> list[Entry]:
-    ledgers = list(directory.glob(f"runs/*-one-fault-*/{LEDGER}"))
-    found = [entry for ledger in ledgers for entry in read_ledger(ledger) if entry.kind == "fault"]
-    return [entry for entry in found if entry.fields["fault"] == name]
+def had_effect(directory: Path, fault: str) -> bool:
+    entries = [entry for ledger in directory.glob(f"runs/*-one-fault-*/{LEDGER}") for entry in read_ledger(ledger)]
+    mine = [entry for entry in entries if entry.kind == "fault" and entry.fields["fault"] == fault]
+    return any(entry.phase("effect") for entry in mine)
