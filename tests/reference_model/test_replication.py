@@ -1,0 +1,177 @@
+"""One partition explored: what holds within which bounds, and what does not."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from reference_model.cluster import Bounds
+from reference_model.parameters import Parameters, parameters_for
+from reference_model.replication import replication_machine
+from reference_model.search import explore, names_of
+
+ZK = parameters_for("3.9.2", "zk", min_isr=2)
+KRAFT = parameters_for("3.9.2", "kraft", min_isr=2)
+ELR = parameters_for("4.3.1", "kraft", min_isr=2)
+
+TWO = Bounds(brokers=2, in_sync=2, records=2, leader_epochs=1, partition_epochs=2, fencings=1, delays=1)
+KILLED = replace(TWO, records=1, leader_epochs=2, fencings=0, kills=1)
+SHUT_DOWN = replace(TWO, records=1, leader_epochs=2, shutdowns=1, fencings=0, preferred_elections=1)
+CUT = replace(TWO, records=1, fencings=0, power_losses=1)
+THREE = Bounds(records=1, leader_epochs=1, partition_epochs=2, fencings=0, delays=0)
+
+
+@pytest.mark.parametrize("bounds", [TWO, KILLED, SHUT_DOWN, THREE], ids=["two", "killed", "shut-down", "three"])
+@pytest.mark.parametrize("parameters", [ZK, KRAFT, ELR], ids=["zk", "kraft", "elr"])
+def test_every_invariant_holds(parameters: Parameters, bounds: Bounds) -> None:
+    exploration = explore(replication_machine(parameters, bounds))
+
+    assert exploration.complete
+    assert exploration.violations == {}
+
+
+@pytest.mark.parametrize("parameters", [KRAFT, ELR], ids=["kraft", "elr"])
+def test_a_broker_that_lost_the_end_of_its_log_harms_nobody_in_kraft(parameters: Parameters) -> None:
+    assert explore(replication_machine(parameters, CUT)).violations == {}
+
+
+def test_zookeeper_lets_a_broker_into_the_isr_that_restarted_since_it_was_seen() -> None:
+    """What KIP-903 is for, which only KRaft has."""
+    joining = Bounds(
+        brokers=2, in_sync=1, records=1, leader_epochs=0, partition_epochs=1, fencings=0, power_losses=1, delays=0
+    )
+    one = replace(ZK, min_isr=1)
+
+    violation = explore(replication_machine(one, joining)).violations["leader-candidate-completeness"]
+
+    assert violation.trace[-4:] == (
+        "1 loses power",
+        "the session of 1 ends",
+        "1 starts",
+        "the controller answers the AlterPartition of 0",
+    )
+    assert explore(replication_machine(replace(KRAFT, min_isr=1), joining)).violations == {}
+
+
+LAST = replace(TWO, records=1, leader_epochs=2, partition_epochs=3, delays=0, power_losses=1, last_replica_falls=True)
+"""Power losses may hit the last member of the ISR."""
+
+
+def test_the_last_replica_standing() -> None:
+    """Without eligible leader replicas its loss is everybody's; with them, fewer than two losses are nobody's."""
+    lost = explore(replication_machine(KRAFT, LAST)).violations["leader-completeness"]
+
+    assert lost.depth == 8
+    assert sum("loses power" in step for step in lost.trace) == 1
+    assert explore(replication_machine(ELR, LAST)).violations == {}
+
+
+@pytest.mark.long
+def test_as_many_losses_as_the_minimum_are_too_many() -> None:
+    """The published specification says the same of unclean shutdowns (Vanlightly, kip-966)."""
+    twice = replace(LAST, leader_epochs=3, partition_epochs=4, power_losses=2)
+
+    assert "leader-completeness" in explore(replication_machine(ELR, twice)).violations
+
+
+SKIPPED = (
+    "the preferred leader is elected",
+    "the session of 0 ends",
+    "0 learns what the controller decided",
+    "a record is written to 1",
+    "2 fetches from 1",
+    "2 fetches from 1",
+    "1 learns what the controller decided",
+    "2 learns what the controller decided",
+    "2 fetches from 0",
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("parameters", "batches"), [(ZK, False), (KRAFT, True), (KRAFT, False)], ids=["zk", "batches", "in-order"]
+)
+def test_a_leader_that_missed_another_one_counts_what_it_knew_before(parameters: Parameters, batches: bool) -> None:
+    """Broker 1 leads again two epochs later and never heard of the leader between: it counts 2 as far as it had fetched
+    before, which 2 truncates when it hears of it. Kafka keeps what a leader knew of its followers if it leads already
+    (Replica.resetReplicaState), and metadata that is read at once is one change (MetadataLoader)."""
+    bounds = Bounds(
+        leader=1,
+        records=1,
+        leader_epochs=2,
+        partition_epochs=2,
+        fencings=1,
+        delays=0,
+        preferred_elections=1,
+        batches=batches,
+    )
+
+    violations = explore(replication_machine(parameters, bounds), depth=len(SKIPPED)).violations
+
+    if parameters is KRAFT and not batches:
+        assert violations == {}
+    else:
+        assert violations["leader-candidate-completeness"].trace == SKIPPED
+
+
+@pytest.mark.parametrize("parameters", [ZK, KRAFT, ELR], ids=["zk", "kraft", "elr"])
+def test_every_rule_happens_and_leaves_parts_of_their_kinds(parameters: Parameters) -> None:
+    """On random walks, where only a mutant's rule never happens."""
+    bounds = replace(
+        TWO,
+        records=3,
+        leader_epochs=9,
+        partition_epochs=9,
+        fencings=3,
+        shutdowns=1,
+        kills=1,
+        power_losses=1,
+        preferred_elections=1,
+        last_replica_falls=True,
+    )
+    machine, chance = replication_machine(parameters, bounds), random.Random(7)
+    kinds = [type(part) for part in machine.initial[:5]]
+    happened = set()
+    for _ in range(120):
+        state = machine.initial
+        for _ in range(50):
+            choices = list(machine.enabled(state))
+            if not choices:  # all are down, and the bounds leave no epoch for any to come back
+                break
+            action, after = chance.choice(choices)
+            assert machine.apply(state, action) == after
+            assert [type(part) for part in after[:5]] == kinds
+            happened.add(action.rule)
+            state = after
+    unfetched = {f"{b} asks for an ISR with those that it knew" for b in range(2)}
+    assert {rule.name for rule in machine.rules} - happened == unfetched
+
+
+def test_what_is_looked_at() -> None:
+    promised = {
+        "leader-in-isr",
+        "hw-within-log",
+        "epochs-monotone",
+        "leader-candidate-completeness",
+        "leader-completeness",
+        "log-matching",
+        "maximal-isr-superset",
+        "committed-reads-stable",
+        "leader-hw-monotone",
+        "hw-frozen-below-min-isr",
+        "no-fenced-in-isr",
+    }
+    not_with_unclean = {
+        "leader-candidate-completeness",
+        "leader-completeness",
+        "log-matching",
+        "committed-reads-stable",
+    }
+    for parameters, missing in (
+        (KRAFT, set[str]()),
+        (replace(KRAFT, hw_gate=False), {"hw-frozen-below-min-isr"}),
+        (replace(KRAFT, unclean=True), not_with_unclean),
+    ):
+        assert set(names_of(replication_machine(parameters, TWO))) == promised - missing
