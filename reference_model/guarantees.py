@@ -47,8 +47,8 @@ class Faults:
     """The most brokers that at any one time had died without a shutdown and were not back in the ISR."""
     lossy: int = 0
     """The same, of those that lost the end of their logs with it, as in a power cut; SIGKILL alone loses nothing."""
-    smallest_isr: int | None = None
-    """The fewest members that the ISR was seen with; None when nobody watched."""
+    isr_cut: bool = False
+    """Whether there was an ISR of which all members lost the ends of their logs at once."""
     given_up: bool = False
     """Whether, while a record was on its way, its writer gave up another one without knowing its outcome."""
 
@@ -99,11 +99,6 @@ def _moved(faults: Faults) -> bool:
     return faults.elections is None or faults.elections > 0
 
 
-def _last_ones_cut(faults: Faults) -> bool:
-    """Whether all of an ISR may have been cut back."""
-    return faults.smallest_isr is not None and 0 < faults.smallest_isr <= faults.lossy
-
-
 def _one_of_many(configuration: Configuration) -> bool:
     """Whether the promised copy is one that another replica's may replace."""
     return configuration.acks == 1 and configuration.replication != 1
@@ -117,10 +112,10 @@ COMMITTED_STAYS = (
         " and {faults.lossy} at once lost the end of their logs",
     ),
     Row(  # The last member of an ISR stays in it and leads again, however much of its log is gone (KIP-966).
-        when=lambda configuration, faults: not configuration.elr and _last_ones_cut(faults),
+        when=lambda configuration, faults: not configuration.elr and faults.isr_cut,
         required=Required.PERMITTED,
-        because="the ISR was down to {faults.smallest_isr}, {faults.lossy} at once lost the end of their logs, and"
-        " without eligible leader replicas such a one may lead again",
+        because="all of an ISR lost the end of their logs at once, and without eligible leader replicas such a one may"
+        " lead again",
     ),
     Row(
         when=lambda configuration, _: configuration.replication == 1,

@@ -13,10 +13,11 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from harness.checker.sources import METADATA, log_of, read_small, topic_of
+from harness.checker.sources import log_of, read_small, topic_of
 from harness.checker.timeline import Fault, read_faults
 from harness.errors import HistoryError
 from harness.history.lines import CRASHED, ELECTED_UNCLEANLY, LOSSY
+from harness.history.schema import METADATA
 from harness.history.store import SealedHistory
 from harness.plan import PLAN, Expectation, TopicPlan
 from reference_model.guarantees import NAMED, Configuration, Faults, Guarantee, Required, Requirement
@@ -64,8 +65,8 @@ class Conditions:
     """By the topic's place in the history, each for a writer of Kafka's defaults."""
     elections: dict[int, int]
     """By log: how often another leader may have been elected; a log that nobody watched is not there."""
-    smallest_isr: dict[int, int]
-    """By log: the fewest members that its ISR was seen with."""
+    isr_cut: frozenset[int]
+    """The logs of which there was an ISR whose members all lost the ends of their logs at once."""
     unclean: frozenset[int]
     """The logs that were given a leader from outside the ISR, by order."""
     crashed: int
@@ -82,7 +83,7 @@ class Conditions:
             unclean=log in self.unclean,
             crashed=self.crashed,
             lossy=self.lossy,
-            smallest_isr=self.smallest_isr.get(log),
+            isr_cut=log in self.isr_cut,
             given_up=given_up,
         )
         return guarantee.required(configuration, faults)
@@ -102,7 +103,7 @@ def read_conditions(r: int, run_directory: Path, history: SealedHistory) -> Cond
     return Conditions(
         topics=tuple(planned.get(topic.name, Configuration()) for topic in history.meta.topics),
         elections=_elections(seen),
-        smallest_isr=_smallest_isr(seen),
+        isr_cut=_isr_cut(seen, faults),
         unclean=_elected_uncleanly(r, history, faults),
         crashed=_most_at_once(faults, CRASHED),
         lossy=_most_at_once(faults, LOSSY),
@@ -147,20 +148,26 @@ class _Seen(NamedTuple):
     """What the metadata once said of a log."""
 
     log: int
+    time_ns: int
     leader_epoch: int
     leader: int
-    isr: int | None
+    isr: frozenset[int]
 
 
 def _seen(r: int, history: SealedHistory) -> Iterator[_Seen]:
     index = {(topic.name, topic.id): number for number, topic in enumerate(history.meta.topics)}
-    columns = ("topic", "topic_id", "partition", "leader", "leader_epoch", "isr")
+    columns = ("answered_ns", "topic", "topic_id", "partition", "leader", "leader_epoch", "isr")
     for row in read_small(history, "observations", *columns, source=METADATA):
         topic = index.get((row["topic"], row["topic_id"] or ""))
         if topic is not None and row["partition"] is not None and row["leader_epoch"] is not None:
             leader = NO_LEADER if row["leader"] is None else row["leader"]
-            members = None if row["isr"] is None else len(row["isr"])
-            yield _Seen(log_of(r, topic, row["partition"]), row["leader_epoch"], leader, members)
+            yield _Seen(
+                log=log_of(r, topic, row["partition"]),
+                time_ns=row["answered_ns"],
+                leader_epoch=row["leader_epoch"],
+                leader=leader,
+                isr=frozenset(row["isr"] or ()),
+            )
 
 
 def _elections(seen: Iterable[_Seen]) -> dict[int, int]:
@@ -170,12 +177,23 @@ def _elections(seen: Iterable[_Seen]) -> dict[int, int]:
     return {log: _changes_of_leader(epochs) for log, epochs in led.items()}
 
 
-def _smallest_isr(seen: Iterable[_Seen]) -> dict[int, int]:
-    smallest: dict[int, int] = {}
-    for one in seen:
-        if one.isr is not None:
-            smallest[one.log] = min(one.isr, smallest.get(one.log, one.isr))
-    return smallest
+def _isr_cut(seen: Sequence[_Seen], faults: Sequence[Fault]) -> frozenset[int]:
+    """The logs of which an ISR was seen, last before brokers lost the ends of their logs or until they were healed,
+    that consisted of such brokers.
+    """
+    found = set()
+    for fault in faults:
+        cut = {int(name.rpartition("-")[2]) for name in _at_once(faults, LOSSY, fault.start_ns)}
+        if not cut:
+            continue
+        last_before: dict[int, _Seen] = {}
+        for one in sorted(seen, key=lambda one: one.time_ns):
+            if one.time_ns < fault.start_ns:
+                last_before[one.log] = one
+            elif fault.overlaps(one.time_ns, one.time_ns) and one.isr and one.isr <= cut:
+                found.add(one.log)
+        found |= {log for log, one in last_before.items() if one.isr and one.isr <= cut}
+    return frozenset(found)
 
 
 def _changes_of_leader(led: set[tuple[int, int]]) -> int:
@@ -201,14 +219,13 @@ def _elected_uncleanly(r: int, history: SealedHistory, faults: Sequence[Fault]) 
 
 def _most_at_once(faults: Sequence[Fault], key: str) -> int:
     """How many brokers had at the worst moment been through this, and were not healed: when one of them just had."""
-    hit = [(fault, {node for node in _named(fault, key) if node.startswith(BROKERS)}) for fault in faults]
-    return max(
-        (
-            len(set().union(*(nodes for one, nodes in hit if one.overlaps(fault.start_ns, fault.start_ns))))
-            for fault, _ in hit
-        ),
-        default=0,
-    )
+    return max((len(_at_once(faults, key, fault.start_ns)) for fault in faults), default=0)
+
+
+def _at_once(faults: Sequence[Fault], key: str, at_ns: int) -> set[str]:
+    """The brokers that had been through this, and were not healed."""
+    active = [fault for fault in faults if fault.overlaps(at_ns, at_ns)]
+    return {node for fault in active for node in _named(fault, key) if node.startswith(BROKERS)}
 
 
 def _named(fault: Fault, key: str) -> Sequence[str]:

@@ -447,6 +447,25 @@ def lost_where_the_last_of_the_isr_lost_its_end(run: Run) -> None:
 
 
 @history(no_lost_acks="violated")
+def lost_where_another_than_the_last_of_the_isr_lost_its_end(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="3.9.2", mode="kraft")
+    run.watched(0, 1, isr=(2,))
+    run.fault(100, 300, broker="broker-1", lossy=["broker-1"])
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
+def lost_where_the_last_of_an_earlier_isr_lost_its_end(run: Run) -> None:
+    run.plan()
+    run.spec(kafka="3.9.2", mode="kraft")
+    run.watched(0, isr=(1,))
+    run.watched(1, isr=(1, 2))
+    run.fault(100, 300, broker="broker-1", lossy=["broker-1"])
+    _lost_with_acks_all(run)
+
+
+@history(no_lost_acks="violated")
 def lost_where_the_last_of_the_isr_lost_its_end_and_others_are_eligible(run: Run) -> None:
     run.plan()
     run.spec(kafka="4.3.1", mode="kraft")

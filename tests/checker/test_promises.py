@@ -53,11 +53,10 @@ STAYS = [
         SAFE, Faults(elections=1, unclean=True), PERMITTED, "elected on request", id="an unclean election was asked for"
     ),
     pytest.param(
-        SAFE, Faults(elections=1, lossy=1, smallest_isr=1), PERMITTED, "may lead again", id="the last one standing, cut"
+        SAFE, Faults(elections=1, lossy=1, isr_cut=True), PERMITTED, "may lead again", id="the last one standing, cut"
     ),
-    pytest.param(SAFE, Faults(elections=1, lossy=1, smallest_isr=2), HELD, "acks=all", id="one of two, cut"),
     pytest.param(
-        replace(SAFE, elr=True), Faults(elections=1, lossy=1, smallest_isr=1), HELD, "acks=all", id="ELR, last one cut"
+        replace(SAFE, elr=True), Faults(elections=1, lossy=1, isr_cut=True), HELD, "acks=all", id="ELR, last one cut"
     ),
     pytest.param(
         replace(SAFE, elr=True, min_isr=3), Faults(elections=2, crashed=2), HELD, "acks=all", id="ELR, two of three"
