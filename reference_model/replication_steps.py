@@ -1,0 +1,306 @@
+"""What may happen to one partition, step by step: each has its guard and then its effect on the parts that it reads.
+
+What of the guard is seen in the first of these parts stands in `replication`, beside the name of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_model import mutants
+from reference_model.cluster import (
+    Altering,
+    Answered,
+    Bounds,
+    Broker,
+    Fetching,
+    Metadata,
+    Spent,
+    Witness,
+    decided,
+    knowing,
+    next_known,
+)
+from reference_model.controller import alter_partition, elect_preferred, fence, register, shut_down, unfence
+from reference_model.errors import Error
+from reference_model.in_sync import AWAITING_METADATA, expand, lag_passes, sent_again, settle, shrink
+from reference_model.log import Record
+from reference_model.parameters import Mode, Parameters
+from reference_model.registration import AlterPartition, BrokerId, Register
+from reference_model.replica import Replica, append, learn, restart
+from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
+
+
+class Steps:
+    """The steps within these bounds."""
+
+    def __init__(self, parameters: Parameters, bounds: Bounds) -> None:
+        self.parameters = parameters
+        self.bounds = bounds
+
+    # What the controller does
+
+    def session_ends(self, b: BrokerId, metadata: Metadata, spent: Spent) -> Iterator[tuple[Metadata, Spent]]:
+        """The controller has not heard of a broker for the session's time, whether it runs or not."""
+        running = metadata.known[b] is not None
+        if running and spent.fencings >= self.bounds.fencings:
+            return
+        after = decided(self.bounds, metadata, fence(self.parameters, metadata.controller, b))
+        if after is not None:
+            yield after, spent._replace(fencings=spent.fencings + running)
+
+    def is_heard_again(self, b: BrokerId, metadata: Metadata, broker: Broker) -> Iterator[tuple[Metadata, Broker]]:
+        """A running broker's heartbeats arrive again; in ZooKeeper mode it makes its znode anew, with another epoch."""
+        if self.parameters.mode is Mode.ZK:
+            epoch = _next_epoch(metadata)
+            controller, _ = register(self.parameters, metadata.controller, Register(b, epoch))
+            broker = broker._replace(replica=broker.replica._replace(broker_epoch=epoch))
+        else:
+            controller = unfence(self.parameters, metadata.controller, b)
+        after = decided(self.bounds, metadata, controller)
+        if after is not None:
+            yield after, broker
+
+    def alters(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[Altering, Metadata]]:
+        """The controller does what a leader asks, or refuses. A leader that is to ask again asks on."""
+        controller, error = alter_partition(self.parameters, metadata.controller, asked)
+        after = decided(self.bounds, metadata, controller)
+        if after is None or sent_again(error):
+            return
+        if error in AWAITING_METADATA:  # which it would do without this answer too
+            yield None, after
+        else:
+            yield Answered(asked, controller.partition if error is Error.NONE else error), after
+
+    def preferred_leader_is_elected(self, metadata: Metadata, spent: Spent) -> Iterator[tuple[Metadata, Spent]]:
+        """By ElectLeaders, or by the controller from time to time."""
+        if spent.preferred_elections >= self.bounds.preferred_elections:
+            return
+        controller, error = elect_preferred(self.parameters, metadata.controller)
+        after = decided(self.bounds, metadata, controller)
+        if after is not None and error is Error.NONE:
+            yield after, spent._replace(preferred_elections=spent.preferred_elections + 1)
+
+    # What brokers do
+
+    def learns(
+        self, b: BrokerId, metadata: Metadata, broker: Broker, witness: Witness
+    ) -> Iterator[tuple[Metadata, Broker, Witness]]:
+        """A broker learns who leads, and who else is there; the high watermark may rise with a smaller ISR."""
+        for position in next_known(self.parameters, self.bounds, metadata, b):
+            new = metadata.log[position]
+            replica = learn(self.parameters, broker.replica, new.partition, new.brokers)
+            yield knowing(metadata, b, position), broker._replace(replica=replica), _seen(witness, replica)
+
+    def is_written_to(self, broker: Broker, spent: Spent, witness: Witness) -> Iterator[tuple[Broker, Spent, Witness]]:
+        """A leader appends a record: for acks=1 it does so in any case, for acks=all while the ISR is large enough."""
+        if spent.records < self.bounds.records:
+            record = Record(broker.replica.leader_epoch, value=spent.records)
+            replica = append(self.parameters, broker.replica, [record])
+            yield broker._replace(replica=replica), spent._replace(records=spent.records + 1), _seen(witness, replica)
+
+    def lag_time_passes(
+        self, lagging: tuple[BrokerId, ...], broker: Broker, altering: Altering
+    ) -> Iterator[tuple[Broker, Altering]]:
+        """These followers were not at the leader's end for replica.lag.time.max.ms.
+
+        It notices at once where it can ask for an ISR without them. A member of the ISR for which it cannot is not told
+        from one whose time passes later.
+        """
+        replica = broker.replica
+        for follower in lagging:
+            after = lag_passes(replica, follower)
+            if after == replica:
+                return
+            replica = after
+        asked = list(self.asks_to_shrink(broker._replace(replica=replica), altering))
+        if asked or not _in_isr(replica, lagging):
+            yield from asked or [(broker._replace(replica=replica), altering)]
+
+    def asks_to_shrink(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
+        """A leader looks for members of the ISR that lag, every half of the lag time."""
+        if altering is not None:  # AlterPartitionManager refuses a second one with OPERATION_NOT_ATTEMPTED
+            return
+        replica = shrink(self.parameters, broker.replica)
+        if replica != broker.replica:
+            yield broker._replace(replica=replica), _asked(replica)
+
+    def asks_unfetched(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
+        """A leader asks for a follower only when it was fetched from; a mutant relies on what it knew before."""
+        if altering is not None or self.parameters.guards(mutants.EXPAND_AFTER_FETCH):
+            return
+        for follower in range(self.bounds.brokers):
+            replica = expand(self.parameters, broker.replica, follower)
+            if replica != broker.replica:
+                yield broker._replace(replica=replica), _asked(replica)
+
+    def settles(
+        self, answered: Answered, broker: Broker, witness: Witness
+    ) -> Iterator[tuple[Altering, Broker, Witness]]:
+        """A leader learns what became of its AlterPartition."""
+        if _of_this_incarnation(broker, answered.request):
+            replica = settle(self.parameters, broker.replica, answered.request, answered.answer)
+            yield None, broker._replace(replica=replica), _seen(witness, replica)
+
+    def altering_is_lost(
+        self, altering: AlterPartition | Answered, broker: Broker
+    ) -> Iterator[tuple[Altering, Broker]]:
+        """An answer is lost, and the request sent again; what an earlier incarnation asked for is lost altogether."""
+        asked = altering.request if isinstance(altering, Answered) else altering
+        yield (asked if _of_this_incarnation(broker, asked) else None), broker
+
+    # What fetchers do
+
+    def fetches(
+        self, to: BrokerId, follower: Broker, fetching: Fetching, leader: Broker, altering: Altering, witness: Witness
+    ) -> Iterator[tuple[Broker, Fetching, Broker, Altering, Witness]]:
+        """A follower asks whom it takes for the leader, and has the answer before anything else happens.
+
+        Not while it waits for another answer; what an earlier incarnation sent may arrive after this.
+        """
+        fetch = fetch_to(follower, to)
+        if fetch is None or _waits(follower, fetching):
+            return
+        for answered, led, asks, sees in self.answers(fetch, leader, altering, witness):
+            for _, took in self.takes(answered, follower):
+                yield took, fetching, led, asks, sees
+
+    def sends_fetch(
+        self, to: BrokerId, spent: Spent, fetching: Fetching, follower: Broker
+    ) -> Iterator[tuple[Spent, Fetching, Broker]]:
+        """A follower asks, once at a time, and has to wait for the answer while other things happen."""
+        fetch = fetch_to(follower, to)
+        if fetching is None and fetch is not None:
+            yield spent._replace(delays=spent.delays + 1), fetch, follower
+
+    def answers(
+        self, fetch: ReplicaFetch, broker: Broker, altering: Altering, witness: Witness
+    ) -> Iterator[tuple[ReplicaFetched, Broker, Altering, Witness]]:
+        """A broker answers a follower, one record at a time, and may want it in the ISR by what it learned."""
+        if not broker.running:
+            return
+        replica, answered = answer(self.parameters, broker.replica, fetch, limit=1)
+        if _asked(replica) != _asked(broker.replica):
+            if altering is None:
+                altering = _asked(replica)
+            else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
+                replica = _rolled_back(replica)
+        yield answered, broker._replace(replica=replica), altering, _seen(witness, replica)
+
+    def takes(self, fetched: ReplicaFetched, broker: Broker) -> Iterator[tuple[Fetching, Broker]]:
+        """A follower takes the answer, and appends or truncates."""
+        if broker.running:
+            yield None, broker._replace(replica=take(self.parameters, broker.replica, fetched))
+
+    # Ends and beginnings of processes
+
+    def shuts_down(
+        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        """A broker hands over what it leads, flushes its log, and is gone."""
+        if not broker.running:
+            return
+        controller, _ = shut_down(self.parameters, metadata.controller, b, broker.replica.broker_epoch)
+        after = decided(self.bounds, metadata, controller)
+        if after is not None:
+            stopped = _stopped(broker, end=broker.replica.log.end, high_watermark=broker.replica.high_watermark)
+            spent = spent._replace(shutdowns=spent.shutdowns + 1)
+            yield spent, stopped._replace(clean=True), knowing(after, b, None)
+
+    def is_killed(
+        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        """A broker's process dies: its log stays, with the last high watermark that was checkpointed or an old one."""
+        if not broker.running:
+            return
+        replica, spent = broker.replica, spent._replace(kills=spent.kills + 1)
+        for high_watermark in sorted({replica.log.start, replica.high_watermark}):
+            stopped = _stopped(broker, end=replica.log.end, high_watermark=high_watermark)
+            yield spent, stopped, knowing(metadata, b, None)
+
+    def loses_power(
+        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        """A broker's machine dies, and the end of its log with it, as far as that was not flushed."""
+        after = decided(self.bounds, metadata._replace(cut=metadata.cut | {b}), metadata.controller)
+        if not broker.running or after is None:
+            return
+        replica, spent = broker.replica, spent._replace(power_losses=spent.power_losses + 1)
+        for end in range(replica.log.start, replica.log.end):
+            yield spent, _stopped(broker, end=end, high_watermark=replica.high_watermark), knowing(after, b, None)
+
+    def starts(self, b: BrokerId, broker: Broker, metadata: Metadata) -> Iterator[tuple[Broker, Metadata]]:
+        """A broker's process starts and registers, and knows what the controller decided up to that.
+
+        While the session of the process before it lasts it cannot: KRaft refuses another incarnation, and in ZooKeeper
+        mode the znode is still there.
+        """
+        controller, epoch = metadata.controller, broker.replica.broker_epoch
+        if not self.in_session(b, metadata):
+            previous, epoch = epoch if broker.clean else -1, _next_epoch(metadata)
+            registering = Register(b, epoch, incarnation=epoch, previous_epoch=previous)
+            controller, _ = register(self.parameters, controller, registering)
+        elif self.parameters.guards(mutants.NEW_INCARNATION):  # otherwise it is taken for the process of before
+            return
+        after = decided(self.bounds, metadata, controller)
+        if after is not None:
+            replica = broker.replica._replace(broker_epoch=epoch)
+            replica = learn(self.parameters, replica, controller.partition, controller.brokers)
+            yield Broker(replica), knowing(after, b, len(after.log) - 1)
+
+    def in_session(self, b: BrokerId, metadata: Metadata) -> bool:
+        """Whether the controller still takes a broker's last process for running."""
+        registered = metadata.controller.broker(b)
+        if registered is None or registered.fenced:
+            return False
+        return self.parameters.mode is Mode.ZK or not registered.shutting_down  # KAFKA-19047
+
+
+def lost(_: Fetching) -> Iterator[tuple[Fetching]]:
+    """A request or its answer is lost, with the connection."""
+    yield (None,)
+
+
+def _next_epoch(metadata: Metadata) -> int:
+    return 1 + max(registered.epoch for _, registered in metadata.controller.brokers)
+
+
+def fetch_to(follower: Broker, leader: BrokerId) -> ReplicaFetch | None:
+    """What a broker asks this one, if it takes it for the leader."""
+    fetch = request(follower.replica) if follower.running else None
+    return fetch if fetch is not None and fetch.leader == leader else None
+
+
+def _waits(follower: Broker, fetching: Fetching) -> bool:
+    sent = fetching.request if isinstance(fetching, ReplicaFetched) else fetching
+    return sent is not None and sent.broker_epoch == follower.replica.broker_epoch
+
+
+def _asked(replica: Replica) -> AlterPartition | None:
+    return replica.leadership.pending if replica.leadership is not None else None
+
+
+def _in_isr(replica: Replica, brokers: tuple[BrokerId, ...]) -> bool:
+    return replica.leadership is not None and not replica.leadership.isr.isdisjoint(brokers)
+
+
+def _rolled_back(replica: Replica) -> Replica:
+    return replica._replace(leadership=replica.leadership and replica.leadership._replace(pending=None))
+
+
+def _of_this_incarnation(broker: Broker, asked: AlterPartition) -> bool:
+    return broker.running and broker.replica.broker_epoch == asked.broker_epoch
+
+
+def _seen(witness: Witness, replica: Replica) -> Witness:
+    """Whatever is below a leader's high watermark can be read."""
+    seen = len(witness.committed)
+    if replica.leadership is None or replica.high_watermark <= seen:
+        return witness
+    return Witness((*witness.committed, *(record.value for record in replica.log.read(seen, replica.high_watermark))))
+
+
+def _stopped(broker: Broker, *, end: int, high_watermark: int) -> Broker:
+    """What is left of a broker without its process."""
+    replica = restart(broker.replica, broker.replica.broker_epoch, end=end, high_watermark=high_watermark)
+    return Broker(replica, running=False)
