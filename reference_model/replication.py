@@ -1,8 +1,8 @@
 """One partition's replication as a state machine: what brokers, controller and network may do next.
 
 A request and its answer can be steps of their own, and stay under way for as long as they like or be lost. Time is a
-step too: a session ends, a follower lags for too long. Here are the steps with what they read, in `replication_steps` what
-they do, by way of `controller`, `replica`, `replica_fetch` and `in_sync`.
+step too: a session ends, a follower lags for too long. Here are the steps and what they read; what they do is in
+`replication_steps`, by way of `controller`, `replica`, `replica_fetch` and `in_sync`.
 """
 
 from __future__ import annotations
