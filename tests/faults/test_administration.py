@@ -67,10 +67,22 @@ def reverse(cluster: Cluster, topic: str) -> None:
 
 
 @kraft_first
-def test_a_first_replica_that_leads_already_cannot_be_elected(cluster: Cluster) -> None:
+def test_where_the_first_replica_leads_another_becomes_the_first(cluster: Cluster, tmp_path: Path) -> None:
     topic = a_topic(cluster)
+    before = cluster.leader(topic, 0)
+    assert before.leader == before.replicas[0]
+    with injected(cluster, tmp_path, "preferred-election", LeaderOf(topic=topic, partition=0)) as seen:
+        assert seen.bit["leader_after"] != before.leader
+        assert seen.bit["leader_after"] == cluster.leader(topic, 0).replicas[0]
+    assert cluster.leader(topic, 0).replicas == before.replicas
+    assert seen.healed["leader"] == seen.bit["leader_after"]
+
+
+@kraft_first
+def test_where_nobody_else_could_lead_there_is_nothing_to_elect(cluster: Cluster) -> None:
+    topic = a_topic(cluster, replication=1)
     fault = get_fault("preferred-election").instance(cluster, LeaderOf(topic=topic, partition=0), {})
-    with pytest.raises(FaultError, match=r"the first of its replicas, already"):
+    with pytest.raises(FaultError, match=r"has nobody but broker-\d who could lead"):
         fault.inject()
     assert fault.heal()["leader"] == cluster.leader(topic, 0).leader
 

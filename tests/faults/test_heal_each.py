@@ -18,7 +18,7 @@ from tests.test_heal_after_kill import survivors
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 SCENARIO = """
-from harness import PlanBuilder, leader_of, scenario
+from harness import PlanBuilder, scenario
 from harness.storm import targets_of
 from harness.faults.fault import get_fault
 
@@ -27,9 +27,6 @@ from harness.faults.fault import get_fault
 def one_fault(plan: PlanBuilder) -> None:
     orders = plan.topic("orders", partitions=3, replication=3, min_isr=2)
     plan.write(orders, rate_per_s=50)
-    if {fault!r} == "preferred-election":  # which needs another leader
-        with plan.kill(leader_of(orders, 0)):
-            plan.hold(seconds=0.1)
     plan.hold(seconds=1)
     plan.inject({fault!r}, next(targets_of(get_fault({fault!r}), plan.spec, orders)))
     plan.hold(seconds=120)
