@@ -32,6 +32,39 @@ def test_every_invariant_holds(parameters: Parameters, bounds: Bounds) -> None:
     assert exploration.violations == {}
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("parameters", "states"), [(ZK, 2_797_563), (KRAFT, 962_707), (ELR, 1_120_947)], ids=["zk", "kraft", "elr"]
+)
+def test_every_invariant_holds_within_the_default_bounds(parameters: Parameters, states: int) -> None:
+    """Another number of states is another model."""
+    exploration = explore(replication_machine(parameters, Bounds()))
+
+    assert exploration.violations == {}
+    assert exploration.states == states
+
+
+THREE_KILLED = Bounds(leader_epochs=2, partition_epochs=2, fencings=0, kills=1, delays=0)
+THREE_CUT = replace(THREE_KILLED, kills=0, power_losses=1, partition_epochs=3)
+DEEPER = replace(TWO, leader_epochs=2, partition_epochs=4, kills=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("parameters", "bounds"),
+    [
+        *((parameters, bounds) for parameters in (ZK, KRAFT, ELR) for bounds in (THREE_KILLED, DEEPER)),
+        (KRAFT, THREE_CUT),
+        (ELR, THREE_CUT),
+    ],
+)
+def test_every_invariant_holds_within_other_bounds(parameters: Parameters, bounds: Bounds) -> None:
+    exploration = explore(replication_machine(parameters, bounds))
+
+    assert exploration.complete
+    assert exploration.violations == {}
+
+
 @pytest.mark.parametrize("parameters", [KRAFT, ELR], ids=["kraft", "elr"])
 def test_a_broker_that_lost_the_end_of_its_log_harms_nobody_in_kraft(parameters: Parameters) -> None:
     assert explore(replication_machine(parameters, CUT)).violations == {}
