@@ -22,9 +22,6 @@ from harness.errors import HistoryError
 from harness.history.schema import FINAL_READ, SEALED
 from harness.history.store import SealedHistory, open_history
 
-METADATA = "metadata"
-"""Source of the observations of what brokers answered about leaders."""
-
 TOPIC_BITS = 20
 PARTITION_BITS = 24
 

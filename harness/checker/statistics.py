@@ -9,10 +9,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from harness.checker.sources import LOG, METADATA, RUN_OF_LOG, Sources, constants
+from harness.checker.sources import LOG, RUN_OF_LOG, Sources, constants
 from harness.checker.timeline import Timeline
 from harness.checker.verdict import Series
-from harness.history.schema import Outcome, Role
+from harness.history.schema import METADATA, Outcome, Role
 
 _QUANTILES = "array(0.5D, 0.95D, 0.99D)"
 

@@ -42,12 +42,16 @@ def doctor(fix: bool, kafka: str, runs_dir: Path, as_json: bool) -> int:
 
 @click.command(name="list")
 @click.argument(
-    "what", type=click.Choice(["scenarios", "faults", "guarantees", "versions", "variants"]), default="scenarios"
+    "what",
+    type=click.Choice(["scenarios", "faults", "guarantees", "versions", "variants", "bugs"]),
+    default="scenarios",
 )
 @scenario_dirs
 @as_json
 def list_(what: str, scenario_dirs: tuple[Path, ...], as_json: bool) -> None:
-    """List scenarios (the default), faults, guarantees, Kafka versions, or variants of the model to explore."""
+    """List scenarios (the default), faults, guarantees, Kafka versions, variants of the model to explore, or bugs to
+    plant in a simulated run.
+    """
     rows = _LISTS[what](scenario_dirs)
     if as_json:
         print_json(rows)
@@ -109,12 +113,19 @@ def _variants(_: tuple[Path, ...]) -> list[dict[str, object]]:
     return [{"name": s.name, "summary": s.summary, "mutants": sorted(s.mutants)} for s in SPECIFICATIONS.values()]
 
 
+def _bugs(_: tuple[Path, ...]) -> list[dict[str, object]]:
+    from harness.simulation import bugs_in_words
+
+    return bugs_in_words()
+
+
 _LISTS: dict[str, Callable[[tuple[Path, ...]], list[dict[str, object]]]] = {
     "scenarios": _scenarios,
     "faults": _faults,
     "guarantees": _guarantees,
     "versions": _versions,
     "variants": _variants,
+    "bugs": _bugs,
 }
 
 

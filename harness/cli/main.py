@@ -15,7 +15,7 @@ import traceback
 import click
 
 from harness import __version__
-from harness.cli import bench, clusters, machine, model, runs
+from harness.cli import bench, clusters, machine, model, runs, simulate
 from harness.errors import ExitCode, LockstepError
 from harness.scenario import suggestion
 
@@ -42,8 +42,9 @@ def lockstep() -> None:
     """
 
 
-for command in (*machine.COMMANDS, *clusters.COMMANDS, *runs.COMMANDS, *model.COMMANDS, *bench.COMMANDS):
-    lockstep.add_command(command)
+for module in (machine, clusters, runs, model, simulate, bench):
+    for command in module.COMMANDS:
+        lockstep.add_command(command)
 
 
 def main() -> None:

@@ -13,10 +13,10 @@ of later lines win. So an operation is written when it is invoked (before anythi
 key and what is new, when it returns. An operation without a return is `unknown`. A line may also be written once,
 complete.
 
-Sealed: `history/<table>.parquet` (zstd) in the schemas below; records split by direction into `records-sent.parquet`
-and `records-read.parquet`, each row repeating process, invoke, return and outcome of its operation, so judging needs
-no join. `topic` there is an index into `History.topics`. `history.json` is replaced last, with sealed=true: the seal
-proves that every table is complete, not that nobody edited it.
+Sealed: `history/<table>.parquet` (zstd) in the schemas below; records split by direction into `records-sent.parquet`,
+`records-read.parquet` and so on, each row repeating process, invoke, return and outcome of its operation, so judging
+needs no join. `topic` there is an index into `History.topics`. `history.json` is replaced last, with sealed=true: the
+seal proves that every table is complete, not that nobody edited it.
 
 All times are `time.monotonic_ns()` of the one machine that ran the harness; `run.json` relates them to the wall clock.
 """
@@ -67,10 +67,13 @@ class Role(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way a record went."""
+    """Which way a record went; of a group's member also which offset it committed, which partition it got or lost."""
 
     SENT = "sent"
     READ = "read"
+    COMMITTED = "committed"
+    ASSIGNED = "assigned"
+    REVOKED = "revoked"
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +158,7 @@ RECORDS = _schema(
     pa.field("return_ns", pa.int64()),
     pa.field("outcome", pa.int8(), nullable=False),
 )
-"""Sealed records, the same for `records-sent.parquet` and `records-read.parquet`."""
+"""Sealed records, the same for all directions."""
 
 OBSERVATIONS = _schema(
     pa.field("run", pa.string(), nullable=False),
@@ -196,12 +199,17 @@ FAULTS = _schema(
 SEALED: dict[str, pa.Schema] = {
     "processes": PROCESSES,
     "operations": OPERATIONS,
-    "records-sent": RECORDS,
-    "records-read": RECORDS,
+    **{f"records-{direction}": RECORDS for direction in Direction},
     "observations": OBSERVATIONS,
     "faults": FAULTS,
 }
 """The tables of a sealed history, by file stem."""
+
+ADDED = tuple(f"records-{direction}" for direction in (Direction.COMMITTED, Direction.ASSIGNED, Direction.REVOKED))
+"""Tables that histories do not have which were sealed before there were groups in them."""
+
+METADATA = "metadata"
+"""Source of the observations of what brokers answered about leaders."""
 
 FINAL_READ = "final-read"
 """Source of the observation that a partition was read to its end: log_start, log_end, and extra `{"position": n}`."""

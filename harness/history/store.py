@@ -25,6 +25,7 @@ from harness.disk import explained, replace_file, sync_directory
 from harness.errors import HistoryError
 from harness.history.lines import LINES
 from harness.history.schema import (
+    ADDED,
     DIRECTORY,
     FAULTS,
     HISTORY_VERSION,
@@ -126,6 +127,7 @@ class _Version(msgspec.Struct):
 
 def _sealed(directory: Path, meta: History) -> SealedHistory:
     tables = {table: directory / f"{table}.parquet" for table in SEALED}
+    tables = {table: path for table, path in tables.items() if table not in ADDED or path.exists()}
     for table, path in tables.items():
         _require_readable(path, SEALED[table])
     return SealedHistory(tables=tables, meta=meta)
@@ -163,14 +165,15 @@ def _write_tables(source: Path, target: Path, meta: History) -> History:
         records = _known_only(records, "invoke_ns", torn, "records")
         records = _known_only(records, "direction", torn, "records")
     records, topics = _with_topic_index(records)
-    sent, read = (records.filter(pc.equal(records["direction"], pa.scalar(way.value))) for way in Direction)
-    if len(sent) + len(read) < len(records):
+    split = {
+        f"records-{way}": records.filter(pc.equal(records["direction"], pa.scalar(way.value))) for way in Direction
+    }
+    if sum(map(len, split.values())) < len(records):
         raise HistoryError(f"{source / 'records'}.jsonl has records that were neither sent nor read: restore the file")
     tables = {
         "processes": processes,
         "operations": operations,
-        "records-sent": sent,
-        "records-read": read,
+        **split,
         "observations": lines["observations"],
         "faults": lines["faults"],
     }
