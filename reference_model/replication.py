@@ -104,7 +104,10 @@ class _Rules:
             lambda spent: spent.power_losses < bounds.power_losses,
         )
         yield _rule(
-            f"{b} starts", (broker, Places.METADATA), partial(self.steps.starts, b), lambda process: not process.running
+            f"{b} starts",
+            (broker, Places.METADATA, Places.WITNESS),
+            partial(self.steps.starts, b),
+            lambda process: not process.running,
         )
 
     def of_fetcher(self, f: BrokerId, to: BrokerId) -> Iterator[Rule]:

@@ -229,7 +229,9 @@ class Steps:
         for end in range(replica.log.start, replica.log.end):
             yield spent, _stopped(broker, end=end, high_watermark=replica.high_watermark), knowing(after, b, None)
 
-    def starts(self, b: BrokerId, broker: Broker, metadata: Metadata) -> Iterator[tuple[Broker, Metadata]]:
+    def starts(
+        self, b: BrokerId, broker: Broker, metadata: Metadata, witness: Witness
+    ) -> Iterator[tuple[Broker, Metadata, Witness]]:
         """A broker's process starts and registers, and knows what the controller decided up to that.
 
         While the session of the process before it lasts it cannot: KRaft refuses another incarnation, and in ZooKeeper
@@ -246,7 +248,7 @@ class Steps:
         if after is not None:
             replica = broker.replica._replace(broker_epoch=epoch)
             replica = learn(self.parameters, replica, controller.partition, controller.brokers)
-            yield Broker(replica), knowing(after, b, len(after.log) - 1)
+            yield Broker(replica), knowing(after, b, len(after.log) - 1), _seen(witness, replica)
 
     def in_session(self, b: BrokerId, metadata: Metadata) -> bool:
         """Whether the controller still takes a broker's last process for running."""

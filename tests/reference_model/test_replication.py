@@ -32,6 +32,15 @@ def test_every_invariant_holds(parameters: Parameters, bounds: Bounds) -> None:
     assert exploration.violations == {}
 
 
+@pytest.mark.parametrize("bounds", [KILLED, SHUT_DOWN], ids=["killed", "shut-down"])
+@pytest.mark.parametrize("parameters", [ZK, KRAFT, ELR], ids=["zk", "kraft", "elr"])
+def test_every_invariant_holds_where_one_replica_is_enough(parameters: Parameters, bounds: Bounds) -> None:
+    exploration = explore(replication_machine(replace(parameters, min_isr=1), bounds))
+
+    assert exploration.complete
+    assert exploration.violations == {}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("parameters", "states"), [(ZK, 2_797_563), (KRAFT, 962_707), (ELR, 1_120_947)], ids=["zk", "kraft", "elr"]
