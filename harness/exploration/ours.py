@@ -7,15 +7,103 @@ from functools import partial
 
 from harness.exploration.specification import Shown, Specification
 from reference_model import idempotence
+from reference_model import mutants as partition
+from reference_model.cluster import Bounds as Partition
 from reference_model.groups import classic_machine, consumer_machine, pending_machine
 from reference_model.groups import mutants as groups
 from reference_model.groups.parameters import GroupParameters, group_parameters_for
 from reference_model.machine import Machine
-from reference_model.parameters import Parameters
+from reference_model.parameters import Parameters, parameters_for
+from reference_model.replication import replication_machine
 from reference_model.transactions import machine as transactions
 from reference_model.transactions import mutants as guards
 from reference_model.transactions.world import Bounds as Transactions
 from reference_model.transactions.world import Late
+
+# --- Replication ----------------------------------------------------------------------------------------------------
+
+_PAIR = Partition(brokers=2, in_sync=2, leader_epochs=1, partition_epochs=1, fencings=0, delays=0)
+_ALONE = dataclasses.replace(_PAIR, in_sync=1, leader_epochs=0)
+_TWICE_FENCED = dataclasses.replace(_PAIR, leader_epochs=2, partition_epochs=2, fencings=2)
+_JOINING = dataclasses.replace(_ALONE, records=2)
+_DIVERGING = dataclasses.replace(_PAIR, records=2, fencings=1)
+_CUT = dataclasses.replace(_PAIR, power_losses=1)
+
+
+def _replication(version: str, mode: str, bounds: Partition, mutant: str | None) -> Machine:
+    """With min.insync.replicas=2, or 1 where a mutant shows only so."""
+    min_isr = 1 if mutant is not None and mutant not in _OF_TWO else 2
+    within = dataclasses.replace(bounds, in_sync=min(bounds.in_sync, bounds.brokers))
+    return replication_machine(_without(mutant, parameters_for(version, mode, min_isr=min_isr)), within)
+
+
+_OF_TWO = frozenset(
+    {partition.HIGH_WATERMARK_GATE, partition.ELR_FORGETS_UNCLEAN, partition.EXPAND_REACHES_EPOCH_START}
+)
+_IN_BOTH = {
+    partition.ELECT_IN_SYNC: Shown(bounds=_TWICE_FENCED, depth=3),
+    partition.FENCED_CANNOT_JOIN: Shown(bounds=dataclasses.replace(_ALONE, fencings=1), depth=3),
+    partition.NEW_INCARNATION: Shown(bounds=_CUT, depth=5),
+    partition.MAXIMAL_ISR: Shown(bounds=_JOINING, depth=5),
+    partition.HIGH_WATERMARK_GATE: Shown(bounds=dataclasses.replace(_PAIR, fencings=1), depth=3),
+    partition.EXPAND_REACHES_HIGH_WATERMARK: Shown(bounds=_JOINING, depth=4),
+    partition.DIVERGENCE_CHECK: Shown(bounds=_DIVERGING, depth=6),
+}
+_CALLED = {"replicas": "brokers", "epochs": "leader_epochs"}
+
+REPLICATION = (
+    Specification(
+        name="zk-3.9",
+        summary="one partition with its brokers, controller and network, as Kafka 3.9 is with ZooKeeper",
+        bounds=Partition(),
+        make=partial(_replication, "3.9.2", "zk"),
+        mutants=_IN_BOTH
+        | {
+            partition.EXPAND_AFTER_FETCH: Shown(
+                bounds=dataclasses.replace(_CUT, partition_epochs=3, fencings=1), depth=9
+            )
+        },
+        called=_CALLED,
+    ),
+    Specification(
+        name="kraft-3.9",
+        summary="the same with KRaft",
+        bounds=Partition(),
+        make=partial(_replication, "3.9.2", "kraft"),
+        mutants=_IN_BOTH
+        | {
+            partition.PARTITION_EPOCH_OF_ISR: Shown(
+                bounds=dataclasses.replace(_ALONE, partition_epochs=3, fencings=1), depth=9
+            ),
+            partition.BROKER_EPOCH_OF_MEMBERS: Shown(bounds=dataclasses.replace(_ALONE, power_losses=1), depth=8),
+            partition.EXPAND_REACHES_EPOCH_START: Shown(
+                bounds=dataclasses.replace(_CUT, partition_epochs=2, delays=2), depth=14
+            ),
+            partition.PENDING_OUTLIVES_KNOWN_METADATA: Shown(
+                bounds=dataclasses.replace(_PAIR, leader_epochs=0, partition_epochs=2), depth=8
+            ),
+        },
+        called=_CALLED,
+    ),
+    Specification(
+        name="kraft-4",
+        summary="the same with eligible leader replicas, as Kafka 4.1 and later are",
+        bounds=Partition(),
+        make=partial(_replication, "4.3.1", "kraft"),
+        mutants={
+            partition.HIGH_WATERMARK_GATE: Shown(
+                bounds=dataclasses.replace(_PAIR, partition_epochs=2, fencings=1), depth=5
+            ),
+            partition.ELR_FORGETS_UNCLEAN: Shown(
+                bounds=dataclasses.replace(
+                    _CUT, leader_epochs=2, partition_epochs=3, fencings=1, last_replica_falls=True
+                ),
+                depth=8,
+            ),
+        },
+        called=_CALLED,
+    ),
+)
 
 # --- Transactions ---------------------------------------------------------------------------------------------------
 

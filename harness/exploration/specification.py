@@ -29,12 +29,15 @@ class Specification:
     make: Callable[[Any, str | None], Machine]
     """From bounds, and the guard that is left out, if any."""
     mutants: Mapping[str, Shown] = field(default_factory=dict)
+    called: Mapping[str, str] = field(default_factory=dict)
+    """What its bounds call a bound that others call otherwise."""
 
     def within(self, mutant: str | None, given: Mapping[str, int]) -> Any:
         """Its bounds, or those that show that a guard is needed, with the given ones in their place."""
         bounds = self.bounds if mutant is None else self.mutants[mutant].bounds
         has = {field.name for field in dataclasses.fields(bounds)}
+        own = {self.called.get(name, name): value for name, value in given.items()}
         for name in given:
-            if name not in has:
+            if self.called.get(name, name) not in has:
                 raise UsageError(f"{self.name} has no bound --{name.replace('_', '-')}: leave it out")
-        return dataclasses.replace(bounds, **given)
+        return dataclasses.replace(bounds, **own)

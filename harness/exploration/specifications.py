@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 from harness.errors import UsageError
-from harness.exploration.ours import GROUPS, TRANSACTIONS
+from harness.exploration.ours import GROUPS, REPLICATION, TRANSACTIONS
 from harness.exploration.published import PUBLISHED
 from harness.exploration.specification import Specification
 from harness.scenario import suggestion
 from reference_model.machine import Machine
 
-SPECIFICATIONS: dict[str, Specification] = {one.name: one for one in (*PUBLISHED, *TRANSACTIONS, *GROUPS)}
+SPECIFICATIONS: dict[str, Specification] = {one.name: one for one in (*PUBLISHED, *REPLICATION, *TRANSACTIONS, *GROUPS)}
 
 
 def get_specification(name: str, mutant: str | None = None) -> Specification:
