@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from reference_model.cluster import Bounds
+from reference_model.cluster import Bounds, Places
+from reference_model.invariants import invariants
 from reference_model.parameters import Parameters, parameters_for
 from reference_model.replication import replication_machine
 from reference_model.search import explore, names_of
@@ -72,6 +73,25 @@ def test_every_invariant_holds_within_other_bounds(parameters: Parameters, bound
 
     assert exploration.complete
     assert exploration.violations == {}
+
+
+@pytest.mark.parametrize("mode", ["zk", "kraft"])
+def test_every_invariant_holds_before_the_gate(mode: str) -> None:
+    """Kafka 3.6, where the high watermark moves below min.insync.replicas too."""
+    parameters = parameters_for("3.6.2", mode, min_isr=2)
+
+    assert explore(replication_machine(parameters, replace(TWO, records=1, kills=1, delays=0))).violations == {}
+
+
+@pytest.mark.parametrize("parameters", [ZK, KRAFT, ELR], ids=["zk", "kraft", "elr"])
+def test_what_unclean_elections_cost(parameters: Parameters) -> None:
+    """All but what is not promised with them holds; what is not promised does not."""
+    bounds = replace(TWO, records=1, leader_epochs=2, partition_epochs=2, fencings=2, delays=0)
+    machine = replication_machine(replace(parameters, unclean=True, min_isr=1), bounds)
+    promised_otherwise = tuple(invariants(replace(parameters, min_isr=1), Places(2)))
+
+    assert explore(machine).violations == {}
+    assert "leader-completeness" in explore(replace(machine, invariants=promised_otherwise)).violations
 
 
 @pytest.mark.parametrize("parameters", [KRAFT, ELR], ids=["kraft", "elr"])
