@@ -222,7 +222,6 @@ def _plan(skeleton: Skeleton) -> Plan:
         else:
             steps.append(Heal(step=len(steps), of=injected[event.step]))
     rate = settings.ops * 1_000_000_000 // (skeleton.end_ns - skeleton.start_ns) // len(skeleton.writers)
-    strong = len(skeleton.writers) - 1
     return Plan(
         scenario=SCENARIO,
         seed=settings.seed,
