@@ -119,6 +119,7 @@ class LogFiller:
     """By process, when it handed its last batch to the network."""
 
     def __post_init__(self) -> None:
+        assert all(one.refused is not None and one.refused.error == ERRORS[_FENCED] for one in self.plan.refused)
         processes = len(self.skeleton.processes) + 1
         self.sent = np.zeros(processes, dtype=np.int64)
         self.last_ns = np.zeros(processes, dtype=np.int64)

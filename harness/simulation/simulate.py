@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,55 +34,52 @@ _PARTS = ".parts"
 _CLIENT = "simulated"
 
 
-def simulate(
-    settings: Settings,
-    directory: Path,
-    *,
-    workers: int = 1,
-    progress: Callable[[int], None] = lambda _: None,
-) -> Planted | None:
-    """Write the run; `progress` is told the number of operations of every partition that is done."""
+def simulate(settings: Settings, directory: Path, *, workers: int = 1) -> Planted | None:
+    """Write the run, and tell of the bug that is in it; if that fails, nothing is left behind."""
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty: give another directory with --out")
     require_bug(settings)
     skeleton = draw(settings)
+    try:
+        return _write(skeleton, directory, workers)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def _write(skeleton: Skeleton, directory: Path, workers: int) -> Planted | None:
+    settings = skeleton.settings
     history, parts = directory / DIRECTORY, directory / _PARTS
     with explained(directory):
         history.mkdir(parents=True)
         parts.mkdir()
-    planted = [*_partitions(skeleton, parts, workers, progress), _others(skeleton, parts)]
-    numbers = range(settings.partitions + 1)
+    planted = [*_partitions(skeleton, parts, workers), _others(skeleton, parts)]
     for name in SEALED:
-        found = [path for number in numbers if (path := part_path(parts, name, number)).exists()]
-        join(history / f"{name}.parquet", found)
+        numbered = [part_path(parts, name, number) for number in range(settings.partitions + 1)]
+        join(history / f"{name}.parquet", [path for path in numbered if path.exists()])
     shutil.rmtree(parts)
     with explained(history):
         sync_directory(history)
     _describe(skeleton, directory)
-    found_bugs = [one for one in planted if one is not None]
-    if found_bugs:
-        replace_file(directory / PLANTED, _pretty(found_bugs[0]))
-    meta = History(version=HISTORY_VERSION, run=settings.run, sealed=True, topics=[Topic(name=TOPIC, id=TOPIC_ID)])
+    found = next((one for one in planted if one is not None), None)
+    if found is not None:
+        replace_file(directory / PLANTED, _pretty(found))
+    topics = [Topic(name=TOPIC, id=TOPIC_ID)]
+    meta = History(version=HISTORY_VERSION, run=settings.run, sealed=True, topics=topics)
     replace_file(history / META, msgspec.json.encode(meta))
-    return found_bugs[0] if found_bugs else None
+    return found
 
 
-def _partitions(
-    skeleton: Skeleton, parts: Path, workers: int, progress: Callable[[int], None]
-) -> Iterator[Planted | None]:
+def _partitions(skeleton: Skeleton, parts: Path, workers: int) -> Iterator[Planted | None]:
     """Each partition is one job; what it writes does not depend on who does it."""
     numbers = range(skeleton.settings.partitions)
     if workers == 1:
-        for number in numbers:
-            yield write_partition(skeleton, number, parts)
-            progress(skeleton.partitions[number].ops)
+        yield from (write_partition(skeleton, number, parts) for number in numbers)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
         jobs = [pool.submit(_job, skeleton.settings, number, parts) for number in numbers]
-        for number, job in enumerate(jobs):
-            yield job.result()
-            progress(skeleton.partitions[number].ops)
+        yield from (job.result() for job in jobs)
 
 
 _drawn: dict[Settings, Skeleton] = {}

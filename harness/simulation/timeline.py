@@ -7,6 +7,7 @@ elected and who is in sync; before the round ends everything is as it was, and i
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -86,8 +87,8 @@ class FaultEvent(NamedTuple):
 class Delays(NamedTuple):
     """A monotone map of time: what would happen while nothing can is moved to right after it, in the same order."""
 
-    at: npt.NDArray[np.float64]
-    to: npt.NDArray[np.float64]
+    at: tuple[int, ...]
+    to: tuple[int, ...]
 
     @classmethod
     def of(cls, spans: Sequence[tuple[int, int, int]]) -> Delays:
@@ -96,15 +97,17 @@ class Delays(NamedTuple):
         for start_ns, end_ns, settled_ns in sorted(spans):
             knots += [(start_ns, start_ns), (start_ns + 1, end_ns), (settled_ns, settled_ns)]
         knots.append((1 << 52, 1 << 52))
-        at, to = np.array(knots, dtype=np.float64).T
+        at, to = zip(*knots, strict=True)
         return cls(at, to)
 
     def __call__(self, time_ns: Ints) -> Ints:
-        moved: Ints = np.interp(time_ns, self.at, self.to).astype(np.int64)
+        moved: Ints = np.interp(time_ns, np.array(self.at), np.array(self.to)).astype(np.int64)
         return moved
 
     def one(self, time_ns: int) -> int:
-        return int(np.interp(time_ns, self.at, self.to))
+        after = bisect_right(self.at, time_ns)
+        before, left = self.at[after - 1], self.to[after - 1]
+        return left + (time_ns - before) * (self.to[after] - left) // (self.at[after] - before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

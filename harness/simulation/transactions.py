@@ -39,7 +39,7 @@ ANSWER_MAX_NS = 5 * MS
 
 TIMED_OUT = "_TIMED_OUT"
 _SHORTEST_NS = 120 * MS
-_PER_ID_MAX = 10_000
+_PER_ID_MAX = 5_000
 
 
 class Part(NamedTuple):

@@ -65,3 +65,4 @@ def test_where_there_is_no_place_nothing_is_planted(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(BUGS, "lost-ack", nowhere)
     with pytest.raises(UsageError, match="no place for lost-ack in this run: give another --seed, or more --ops"):
         simulate(Settings(seed=1, ops=3_000, bug="lost-ack"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
