@@ -79,8 +79,7 @@ class _SlowLink(ABC, Generic[S]):
         return self._imposition.begin()
 
     def bit(self) -> Proof:
-        self._imposition.require_use()
-        link = self._imposition.used[0]
+        link, *_ = self._imposition.in_force()
         past = min(past_ms(self._cluster, link, payload_bytes=self._payload_bytes) for _ in range(TRIPS))
         through = [self._through(link) for _ in range(TRIPS)]
         if min(through) < max(self._least_ms, past):

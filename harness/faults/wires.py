@@ -73,6 +73,14 @@ class Imposition:
             names = ", ".join(map(str, self.conditions)) or "any link"
             raise FaultError(f"nobody used {names}, so nothing shows what became of it")
 
+    def in_force(self) -> list[Link]:
+        """The links that were in use and are in no worse condition, by another fault, than this one asks for."""
+        self.require_use()
+        own = [link for link in self.used if self._links.condition(link) == self.conditions[link]]
+        if not own:
+            raise FaultError(f"another fault has {_names(self.used)} in a worse condition, which hides this one")
+        return own
+
     def silent(self) -> Proof:
         """Wait until the links that were in use carry nothing back, for as long as it took to see that they did."""
         self.require_use()

@@ -6,10 +6,10 @@ import pytest
 
 from harness.errors import FaultError
 from harness.faults.wires import Imposition, links_at
-from harness.network.conditions import BlackHole, Delay, Open
+from harness.network.conditions import BlackHole, Delay, Open, Throttle
 from harness.pytest_plugin import Clusters
-from harness.targets import ClientSide
-from tests.faults.shapes import GROUP
+from harness.targets import ClientSide, OneBroker
+from tests.faults.shapes import GROUP, new_topic
 
 pytestmark = GROUP
 
@@ -38,3 +38,26 @@ def test_a_link_that_nobody_uses_proves_nothing(lockstep_clusters: Clusters) -> 
             imposition.silent()
     finally:
         imposition.end()
+
+
+def test_what_another_fault_made_worse_proves_nothing(lockstep_clusters: Clusters) -> None:
+    cluster = lockstep_clusters.get()
+    new_topic(cluster)  # so that its followers fetch
+    links = {link for id_ in cluster.broker_ids for link in links_at(cluster, OneBroker(id=id_))}
+    slow = Imposition(cluster.links, dict.fromkeys(links, Delay(10)))
+    worse: Imposition | None = None
+    try:
+        slow.begin()
+        first, *others = slow.in_force()
+        worse = Imposition(cluster.links, {first: Throttle(1_000)})
+        worse.begin()
+        assert slow.in_force() == others
+        worse.end()
+        worse = Imposition(cluster.links, dict.fromkeys(links, Throttle(1_000)))
+        worse.begin()
+        with pytest.raises(FaultError, match=r"another fault has .* in a worse condition"):
+            slow.in_force()
+    finally:
+        if worse:
+            worse.end()
+        slow.end()
