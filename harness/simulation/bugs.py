@@ -100,7 +100,7 @@ def _duplicate(planting: Planting, scene: Scene) -> None:
 
 def _inconsistent_offset(planting: Planting, scene: Scene) -> None:
     sends = scene.sends
-    gone = planting.pick(planting.strong(sends, Fate.GONE))
+    gone = planting.pick((sends.fate == Fate.GONE) & np.isin(sends.process, planting.skeleton.writers[:-1]))
     if gone is None:
         return
     row = planting.pick(planting.strong(sends, Fate.ACKED) & (sends.invoke_ns > sends.invoke_ns[gone]))
@@ -264,7 +264,8 @@ def _zombie_write(planting: Planting, scene: Scene) -> None:
     fenced = np.isin(sends.process, [one.process for one in planting.plan.refused])
     for row in np.flatnonzero(fenced & (sends.fate == Fate.REFUSED)).tolist():
         first = int(np.searchsorted(steps.appended_ns, sends.return_ns[row]))
-        marker = _marker_after(scene, int(steps.end[first])) if first < len(steps.end) else None
+        begins = int(steps.end[first - 1]) if first else scene.filled.log.base
+        marker = _marker_after(scene, begins - 1)
         if marker is None:
             continue
         step = int(np.searchsorted(steps.end, marker, side="right"))
@@ -372,8 +373,7 @@ def _backwards_external(planting: Planting, scene: Scene) -> None:
 def _commit_beyond(planting: Planting, scene: Scene) -> None:
     for commit, later in zip(scene.commits, [*scene.commits[1:], None], strict=True):
         same = later is not None and later.generation == commit.generation
-        good = commit.outcome is Outcome.OK and commit.invoke_ns >= planting.since_ns
-        if good and (not same or (later is not None and later.offset > commit.offset)):
+        if commit.outcome is Outcome.OK and (not same or (later is not None and later.offset > commit.offset)):
             commit.offset += 1
             planting.commit = commit
             text = f"process {commit.process} committed it, and had been given records up to {commit.offset - 2} only"
@@ -384,7 +384,7 @@ def _commit_beyond(planting: Planting, scene: Scene) -> None:
 def _commit_backwards(planting: Planting, scene: Scene) -> None:
     for before, commit in zip(scene.commits, scene.commits[1:], strict=False):
         same = (before.process, before.generation) == (commit.process, commit.generation)
-        good = commit.outcome is Outcome.OK and commit.invoke_ns >= planting.since_ns and before.offset > 0
+        good = commit.outcome is Outcome.OK and before.offset > 0
         if same and good and commit.offset > before.offset:
             commit.offset = before.offset - 1
             planting.commit = commit

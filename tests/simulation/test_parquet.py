@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +13,20 @@ import pytest
 from harness.simulation import thrift
 from harness.simulation.parquet import PartWriter, join
 
-SCHEMA = pa.schema(
-    [pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string()), pa.field("c", pa.list_(pa.int32()))]
-)
+FIELDS: list[pa.Field[Any]] = [
+    pa.field("a", pa.int64(), nullable=False),
+    pa.field("b", pa.string()),
+    pa.field("c", pa.list_(pa.int32())),
+]
+SCHEMA = pa.schema(FIELDS)
 
 
 def rows(first: int, number: int) -> pa.Table:
-    columns = [np.arange(first, first + number), [None, "x"] * (number // 2), [[1, 2]] * number]
+    columns: dict[str, Any] = {
+        "a": np.arange(first, first + number),
+        "b": [None, "x"] * (number // 2),
+        "c": [[1, 2]] * number,
+    }
     return pa.table(columns, schema=SCHEMA)
 
 
@@ -36,11 +44,13 @@ def test_parts_are_joined(tmp_path: Path, groups: int) -> None:
     parts = [part(tmp_path / str(number), *tables) for number, tables in enumerate(made)]
     join(tmp_path / "all.parquet", parts)
 
-    assert pq.read_table(tmp_path / "all.parquet").equals(pa.concat_tables([SCHEMA.empty_table(), *sum(made, [])]))
+    every = [table for tables in made for table in tables]
+    assert pq.read_table(tmp_path / "all.parquet").equals(pa.concat_tables([SCHEMA.empty_table(), *every]))
     metadata = pq.read_metadata(tmp_path / "all.parquet")
     assert (metadata.num_rows, metadata.num_row_groups) == (30 * groups, 3 * groups)
     if groups:
         last = metadata.row_group(3 * groups - 1).column(0)
+        assert last.statistics is not None
         assert last.statistics.max == 200 + 10 * groups - 1
         assert last.file_offset == 0 or last.file_offset > metadata.row_group(0).column(0).data_page_offset
 
