@@ -13,7 +13,8 @@ from harness.faults.fault import find_faults
 from harness.fit import require_fit
 from harness.plan import Heal, Inject, Plan
 from harness.scenario import get_scenario
-from harness.targets import ActiveController, OneBroker
+from harness.storm import ON_CLIENT_LINKS
+from harness.targets import ClientSide
 from tests.conftest import Lockstep
 
 SPECS = [ClusterSpec(), ClusterSpec.of(mode="zk"), ClusterSpec.of(mode="kraft-combined")]
@@ -48,19 +49,28 @@ def test_a_storm_stays_within_what_the_guarantees_assume(seed: int, spec: Cluste
     assert not [step for step in plan.steps if isinstance(step, Inject) and kinds[step.fault].beyond]
 
 
-def test_a_second_fault_hits_nobody_whom_the_first_took_away() -> None:
-    seconds = []
+def test_a_second_fault_is_on_the_links_of_clients_where_the_first_is_not() -> None:
+    pairs = []
     for seed in range(60):
-        active: set[int] = set()
+        active: dict[int, Inject] = {}
         for step in storm(seed, SPECS[0]).steps:
             match step:
                 case Inject():
-                    seconds += [step.target] if active else []
-                    active.add(step.step)
+                    pairs += [(first, step) for first in active.values()]
+                    active[step.step] = step
                 case Heal():
-                    active.remove(step.of)
-    assert seconds
-    assert not [target for target in seconds if isinstance(target, OneBroker | ActiveController)]
+                    del active[step.of]
+    assert pairs
+    for first, second in pairs:
+        assert second.target == ClientSide()
+        assert first.fault not in ON_CLIENT_LINKS
+
+
+def test_faults_on_the_links_of_clients_are_all_known() -> None:
+    known = {
+        kind.name for kind in find_faults().values() if ClientSide in kind.targets or "frames" in kind.make.__module__
+    }
+    assert known <= set(ON_CLIENT_LINKS)
 
 
 def test_the_same_seed_draws_the_same_storm_and_another_seed_another() -> None:

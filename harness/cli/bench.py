@@ -55,7 +55,8 @@ def explore(variant: str, bounds: dict[str, int], symmetry: bool, workers: int, 
         print_json(result)
         return
     echo(f"plain  {result.plain_states_per_s:9,} states/s")
-    echo(f"ours   {result.states_per_s:9,} states/s  {result.states:,} states in {result.seconds} s")
+    ours = f"{result.states:,} states in {result.seconds} s, {result.cpu_seconds} s of them on a processor"
+    echo(f"ours   {result.states_per_s:9,} states/s  {ours}")
     echo(f"ratio  {result.ratio:9.2f}")
     echo(f"memory {result.peak_memory_mb:9,} MB")
 

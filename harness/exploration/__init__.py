@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.errors import UsageError
-from harness.exploration.workers import explore_together
+from harness.exploration.workers import explore_together, without_collection
 from harness.scenario import suggestion
 from reference_model.machine import Machine
 from reference_model.search import Exploration, Progress, names_of
@@ -32,7 +32,8 @@ def explore(
     if symmetric and machine.symmetry is None:
         raise UsageError("the brokers of this specification are not interchangeable: leave --symmetry out")
     if workers == 1:
-        return explore_alone(machine, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress)
+        with without_collection():
+            return explore_alone(machine, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress)
     return explore_together(
         make, workers=workers, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress
     )
