@@ -34,8 +34,7 @@ class Packing:
         self._numbers: dict[Part, int] = {}
 
     def number(self, part: Part) -> int:
-        # The kind counts too: equal tuples of different kinds are different parts.
-        number = self._numbers.setdefault((type(part), part), len(self.values))
+        number = self._numbers.setdefault((type(part), part), len(self.values))  # as in `_differ`
         if number == len(self.values):
             if number > NUMBER:
                 raise TooManyValues(f"more than {NUMBER} different values of parts came up: explore smaller bounds")
@@ -155,7 +154,7 @@ class Expansion:
         differences = []
         for rule in rules:
             for after in rule.effect(*before):
-                changes = [change for change in zip(rule.reads, before, after, strict=True) if change[1] != change[2]]
+                changes = [change for change in zip(rule.reads, before, after, strict=True) if _differ(*change[1:])]
                 difference = sum(
                     self.packing.number(now) - self.packing.number(was) << place * WIDTH for place, was, now in changes
                 )
@@ -257,6 +256,11 @@ class _ByFirst(Generic[R, T]):
             return by_number[number]
 
         return place * WIDTH, by_number, select
+
+
+def _differ(was: Part, now: Part) -> bool:
+    """The kind counts too: equal tuples of different kinds are different parts."""
+    return was != now or type(was) is not type(now)
 
 
 def _mask(places: tuple[int, ...]) -> int:

@@ -8,7 +8,7 @@ from harness.errors import UsageError
 from harness.exploration.workers import explore_together, without_collection
 from harness.scenario import suggestion
 from reference_model.machine import Machine
-from reference_model.search import Exploration, Progress, names_of
+from reference_model.search import Exploration, Progress, TooManyValues, names_of
 from reference_model.search import explore as explore_alone
 
 __all__ = ["explore"]
@@ -31,9 +31,12 @@ def explore(
             raise UsageError(f"there is no invariant {name!r} here{suggestion(name, known)}")
     if symmetric and machine.symmetry is None:
         raise UsageError("the brokers of this specification are not interchangeable: leave --symmetry out")
-    if workers == 1:
+    try:
+        if workers > 1:
+            return explore_together(
+                make, workers=workers, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress
+            )
         with without_collection():
             return explore_alone(machine, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress)
-    return explore_together(
-        make, workers=workers, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress
-    )
+    except TooManyValues as error:
+        raise UsageError(str(error)) from error

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from harness.errors import LockstepError
+from harness.errors import EnvironmentError_
 from reference_model.machine import Machine, Part
-from reference_model.search import Expansion, Exploration, Progress, Steps
+from reference_model.search import Expansion, Exploration, Progress, Steps, TooManyValues
 
 
 def explore_together(
@@ -102,15 +102,17 @@ class _Search:
             for part in _received(worker):
                 self._expansion.packing.number(part)
         values = pickle.dumps(self._expansion.packing.values[known:])
-        for worker in self._workers:
-            worker.send_bytes(values)
+        with _alive():
+            for worker in self._workers:
+                worker.send_bytes(values)
 
     def _exchange(self) -> None:
         """Hand each worker what the others found of its states."""
-        boxes = [[worker.recv_bytes() for _ in self._workers] for worker in self._workers]
-        for number, worker in enumerate(self._workers):
-            for box in boxes:
-                worker.send_bytes(box[number])
+        with _alive():
+            boxes = [[worker.recv_bytes() for _ in self._workers] for worker in self._workers]
+            for number, worker in enumerate(self._workers):
+                for box in boxes:
+                    worker.send_bytes(box[number])
 
     def _take(self, level: int) -> int:
         """How many new states there are, all together; notes what they break."""
@@ -136,11 +138,21 @@ class _Search:
 
 
 def _received(worker: Connection) -> Any:
+    with _alive():
+        answer = worker.recv()
+    if isinstance(answer, TooManyValues):
+        raise answer
+    return answer
+
+
+@contextmanager
+def _alive() -> Iterator[None]:
+    """Say what it most likely means that a worker is gone."""
     try:
-        return worker.recv()
+        yield
     except (EOFError, ConnectionError) as error:
-        raise LockstepError(
-            "a searching process died, which is most often a lack of memory: use fewer or smaller bounds"
+        raise EnvironmentError_(
+            "a searching process died, most likely for want of memory: use smaller bounds or fewer workers"
         ) from error
 
 
@@ -216,7 +228,11 @@ def work(
 def _level(owned: _Owned, parent: Connection) -> None:
     values = owned.expansion.packing.values
     known = len(values)
-    found = owned.expansion.expand(owned.frontier, owned.parents)
+    try:
+        found = owned.expansion.expand(owned.frontier, owned.parents)
+    except TooManyValues as error:
+        parent.send(error)
+        return
     new: list[Part] = values[known:]
     parent.send(new)
     found = owned.expansion.settle(known, parent.recv(), found)

@@ -133,6 +133,21 @@ def test_packing_gives_every_state_back() -> None:
     assert [type(part) for part in packing.unpack(packed[2], range(2))] == [Glass, Mug]
 
 
+def test_a_part_that_becomes_an_equal_one_of_another_kind_is_another_state() -> None:
+    def turn(part: Glass | Mug) -> Outcomes:
+        if isinstance(part, Glass):
+            yield (Mug(*part),)
+
+    machine = Machine(
+        initial=(Glass(0),),
+        rules=(Rule(name="turn", reads=(0,), effect=turn),),
+        invariants=(Invariant(name="glass", reads=(0,), holds=lambda part: isinstance(part, Glass)),),
+    )
+    found = explore(machine)
+    assert found.states == 2
+    assert found.violations["glass"].trace == ("turn",)
+
+
 def test_every_state_of_a_real_machine_comes_back_and_has_one_canonical_form() -> None:
     machine = replication(VARIANTS["kip320"], Bounds(replicas=2, epochs=1))
     plain, canonical = Expansion(machine), Expansion(machine, symmetric=True)
