@@ -45,8 +45,8 @@ def list_offsets(parameters: Parameters, replica: Replica, request: ListOffsets)
     if error is not Error.NONE:
         return Listed(error)
     if request.timestamp is Timestamp.EARLIEST:
-        start = replica.log.start
-        epoch = next((entry.epoch for entry in replica.log.epochs if entry.start <= start < replica.log.end), NO_EPOCH)
+        start = replica.log.start  # and the epoch that begins there, be it without a record yet
+        epoch = next((entry.epoch for entry in replica.log.epochs if entry.start <= start), NO_EPOCH)
         return Listed(Error.NONE, start, epoch)
     if request.isolation is not Isolation.LOG_END and _high_watermark_unknown(replica):
         return Listed(Error.OFFSET_NOT_AVAILABLE)

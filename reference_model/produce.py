@@ -145,8 +145,8 @@ def outcome(request: Produce, reply: Produced | Unanswered) -> Outcome:
 
     A leader that was deposed answers the same to what it had appended as to what it did not take.
     """
-    if isinstance(reply, Unanswered):
-        return Outcome.REFUSED if reply.closed else Outcome.UNKNOWN
+    if isinstance(reply, Unanswered):  # a broker that closes the connection may as well have died after it appended
+        return Outcome.UNKNOWN
     if reply.error is Error.NONE:
         return Outcome.APPENDED
     waited = request.acks is Acks.ALL and reply.error is Error.NOT_LEADER_OR_FOLLOWER

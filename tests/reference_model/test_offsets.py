@@ -57,12 +57,12 @@ def test_any_replica_tells_its_end_to_who_debugs() -> None:
     assert list_offsets(KRAFT, follower, LATEST).error is Error.NOT_LEADER_OR_FOLLOWER
 
 
-def test_the_earliest_offset_with_the_epoch_of_its_record() -> None:
+def test_the_earliest_offset_with_the_epoch_that_begins_there() -> None:
     earliest = ListOffsets(Timestamp.EARLIEST)
     leader = replica(0, partition(epoch=5), has=log(1, 1, 2).delete_before(2))
 
     assert list_offsets(KRAFT, leader, earliest) == Listed(Error.NONE, 2, leader_epoch=2)
-    assert list_offsets(KRAFT, replica(0, partition(epoch=5)), earliest) == Listed(Error.NONE, 0, leader_epoch=-1)
+    assert list_offsets(KRAFT, replica(0, partition(epoch=5)), earliest) == Listed(Error.NONE, 0, leader_epoch=5)
 
 
 @pytest.mark.parametrize(("known", "error"), [(4, Error.FENCED_LEADER_EPOCH), (6, Error.UNKNOWN_LEADER_EPOCH)])

@@ -93,7 +93,7 @@ def test_an_isr_that_shrank_meanwhile_ends_in_a_time_out_or_without_the_gate_in_
 def test_which_answers_leave_it_open() -> None:
     assert outcome(ALL, Produced(Error.NONE, 0)) is Outcome.APPENDED
     assert outcome(NONE, Unanswered()) is Outcome.UNKNOWN
-    assert outcome(NONE, Unanswered(closed=True)) is Outcome.REFUSED
+    assert outcome(NONE, Unanswered(closed=True)) is Outcome.UNKNOWN
     for code in (7, 20, 6):
         assert outcome(ALL, Produced(Error(code))) is Outcome.UNKNOWN
     for code in (19, 45, 47):
