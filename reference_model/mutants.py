@@ -40,7 +40,7 @@ DIVERGENCE_CHECK = "divergence-check"
 """A follower whose log is another one is told so (KIP-595)."""
 RESPONSE_OFFSET = "response-offset"
 """An answer is appended where it was asked for. Published. Here, where a follower also compares leader epochs, nothing
-comes between: within one epoch nobody but its fetcher changes the log. As Kafka does not, it needs this one."""
+comes between: within one epoch nobody but its fetcher changes the log. Where it does not, it needs this one."""
 EXPAND_REACHES_HIGH_WATERMARK = "expand-reaches-high-watermark"
 """Who joins the ISR has all that was committed. Published."""
 EXPAND_REACHES_EPOCH_START = "expand-reaches-epoch-start"
@@ -56,11 +56,12 @@ MAXIMAL_ISR = "maximal-isr"
 HIGH_WATERMARK_GATE = "high-watermark-gate"
 """Nothing is committed below min.insync.replicas (KIP-966)."""
 
+RESPONSE_LEADER_EPOCH = "response-leader-epoch"
+"""An answer of an earlier epoch is ignored. Published, and in Kafka since 3.9.1: before, a fetcher took one whose offset
+still fits, if the same broker leads again; it would have to wait for that through two elections."""
+
 # Of the published specification, and not in Kafka's code
 
-RESPONSE_LEADER_EPOCH = "response-leader-epoch"
-"""An answer of an earlier epoch is ignored. Published. Kafka's fetcher takes one whose offset still fits, if the same
-broker leads again; it would have to wait for that through two elections."""
 PENDING_OUTLIVES_KNOWN_METADATA = "pending-outlives-known-metadata"
 """Metadata that says what an answer has said does not end a request that was sent since. Kafka forgets the request, and
 waits for the follower only as for any that is caught up: for the lag time."""

@@ -34,6 +34,10 @@ class Parameters:
     transaction_verification: bool = True
     """transaction.partition.verification.enable: a leader asks the coordinator before a transaction begins on it
     (KIP-890 part 1, from 3.6)."""
+    verification_before_epoch: bool = False
+    """A transactional batch that lacks both its verification and its producer epoch is refused for the first (3.9)."""
+    new_incarnation_leaves_isr: bool = True
+    """A broker that registers as a new process leaves the ISR, with or without ELR (KAFKA-18106, from 4.0)."""
     unclean: bool = False
     """unclean.leader.election.enable"""
     min_isr: int = 1
@@ -71,6 +75,8 @@ def parameters_for(
         elr=kraft is Mode.KRAFT and elr > 0,
         transaction_version=transaction_version if kraft is Mode.KRAFT else 0,
         transaction_verification=release >= (3, 6),
+        verification_before_epoch=release < (4, 0),
+        new_incarnation_leaves_isr=release >= (4, 0),
         unclean=unclean,
         min_isr=min_isr,
         replication=replication,

@@ -123,14 +123,17 @@ def check(
     """What the leader does with a batch of a client, in the order of UnifiedLog.analyzeAndValidateProducerState.
 
     `verification` is what stands for its producer id, `guard` what was given to this batch by `start_verification`.
-    Before 4.0 a transactional batch that lacks both its verification and its epoch is refused for the first.
+    Before 4.0 the verification is looked at first.
     """
     duplicate = _duplicate_of(entry, batch) if parameters.guards(mutants.DUPLICATE_WINDOW) else None
     if duplicate is not None:
         return Duplicate(duplicate.first_offset)
+    unverified = _begins(entry, batch, parameters) and not _verified(verification, guard, parameters)
+    if unverified and parameters.verification_before_epoch:
+        return Error.INVALID_TXN_STATE
     if batch.epoch < entry.epoch and parameters.guards(mutants.PRODUCER_EPOCH_CHECK):
         return Error.INVALID_PRODUCER_EPOCH  # ProducerAppendInfo.checkProducerEpoch
-    if _begins(entry, batch, parameters) and not _verified(verification, guard, parameters):
+    if unverified:
         return Error.INVALID_TXN_STATE
     if batch.sequenced and not _in_sequence(entry, batch, parameters, verification):
         return Error.OUT_OF_ORDER_SEQUENCE_NUMBER

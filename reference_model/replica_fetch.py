@@ -144,8 +144,8 @@ def awaited(parameters: Parameters, follower: Replica, fetch: ReplicaFetch) -> b
     """Whether an answer to this request is still of use.
 
     A fetcher is one thread for each leader, and lets go of the partition when another broker leads it. It compares the
-    offset, for the log may have been truncated meanwhile. Kafka leaves it at that; an answer of the same broker in an
-    earlier epoch, which may tell the follower to truncate, is ignored only here and in the published specification.
+    offset, for the log may have been truncated meanwhile, and the leader epoch, for an answer of the same broker in an
+    earlier one may tell the follower to truncate (AbstractFetcherThread.processFetchRequest).
     """
     if follower.leader != fetch.leader or follower.broker_epoch != fetch.broker_epoch:
         return False

@@ -37,8 +37,11 @@ def register(
 def _restarted(parameters: Parameters, controller: Controller, broker: BrokerId, *, clean: bool) -> Controller:
     """A new process stands for this broker: it leaves the ISR, and unless the old one ended cleanly also the ELR.
 
-    It may have lost the end of its log (KIP-966; ReplicationControlManager.handleBrokerShutdown).
+    It may have lost the end of its log (KIP-966; ReplicationControlManager.handleBrokerShutdown). Before 4.0 it stays
+    where it is until it is fenced.
     """
+    if not parameters.elr and not parameters.new_incarnation_leaves_isr:
+        return controller
     if clean or not parameters.elr:
         return _out_of_isr(parameters, controller, broker)
     partition = controller.partition

@@ -224,6 +224,12 @@ def test_another_process_is_refused_while_the_first_has_a_session() -> None:
     assert (told(after), error) == ("isr 1, leader 1; +0 +1", Error.NONE)
 
 
+def test_before_4_0_another_process_stays_in_the_isr_until_it_is_fenced() -> None:
+    kafka_39 = parameters_for("3.9.2", "kraft")
+    after, _ = register(kafka_39, controller("12", 1), Register(2, 21, incarnation=1), session_over=True)
+    assert told(after) == "isr 12, leader 1; +0 +0"
+
+
 def test_the_same_process_registers_again_and_stays_who_it_is() -> None:
     before = controller("12", 1)
     assert register(KRAFT, before, Register(2, 21)) == (before, Error.NONE)

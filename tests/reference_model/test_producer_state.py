@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reference_model.errors import Error
-from reference_model.parameters import Parameters
+from reference_model.parameters import Parameters, parameters_for
 from reference_model.producer_state import (
     ACCEPTED,
     LAST_SEQUENCE,
@@ -125,6 +127,15 @@ def test_a_transaction_begins_only_with_the_guard_that_was_given() -> None:
     assert check(NOBODY, first, KAFKA_39, verification=standing, guard=99) == Error.INVALID_TXN_STATE
     assert check(NOBODY, first, KAFKA_39, guard=standing.guard) == Error.INVALID_TXN_STATE
     assert check(NOBODY, first, Parameters(transaction_version=0, transaction_verification=False)) == ACCEPTED
+
+
+def test_before_4_0_a_missing_verification_is_told_before_an_old_epoch() -> None:
+    entry, late = after(batch(0, epoch=1)), batch(1, transactional=True)
+    first_of_all = replace(KAFKA_39, verification_before_epoch=True)
+    assert check(entry, late, KAFKA_39) == Error.INVALID_PRODUCER_EPOCH
+    assert check(entry, late, first_of_all) == Error.INVALID_TXN_STATE
+    assert parameters_for("3.9.2", "kraft").verification_before_epoch
+    assert not parameters_for("4.0.2", "kraft").verification_before_epoch
 
 
 def test_what_is_open_needs_no_verification_unless_its_epoch_is_new_in_version_2() -> None:
