@@ -57,7 +57,7 @@ HIGH_WATERMARK_GATE = "high-watermark-gate"
 """Nothing is committed below min.insync.replicas (KIP-966)."""
 
 RESPONSE_LEADER_EPOCH = "response-leader-epoch"
-"""An answer of an earlier epoch is ignored. Published, and in Kafka since 3.9.1: before, a fetcher took one whose offset
+"""An answer of an earlier epoch is ignored. Published, and in Kafka 3.9.2: in 3.9.0 a fetcher took one whose offset
 still fits, if the same broker leads again; it would have to wait for that through two elections."""
 
 # Of the published specification, and not in Kafka's code
