@@ -62,10 +62,8 @@ def test_the_run_directory_is_as_the_contract_says(
     for name in ("run.json", "plan.json", "verdict.json", "series.json", "report.html", "junit.xml", "summary.md"):
         assert (run / name).stat().st_size > 0, name
     tables = {path.name for path in (run / "history").glob("*.parquet")}
-    assert tables == {
-        f"{table}.parquet"
-        for table in ("processes", "operations", "records-sent", "records-read", "observations", "faults")
-    }
+    records = [f"records-{direction}" for direction in ("sent", "read", "committed", "assigned", "revoked")]
+    assert tables == {f"{table}.parquet" for table in ("processes", "operations", *records, "observations", "faults")}
     assert list((run / "history").glob("*.jsonl")) == []
     assert (run / "nodes" / "broker-1" / "server.log").stat().st_size > 0
     assert list(run.glob("nodes/*/data")) == [], "a passing run keeps no data directories"
