@@ -154,7 +154,11 @@ class Expansion:
         differences = []
         for rule in rules:
             for after in rule.effect(*before):
-                changes = [change for change in zip(rule.reads, before, after, strict=True) if _differ(*change[1:])]
+                changes = [
+                    (place, was, now)
+                    for place, was, now in zip(rule.reads, before, after, strict=True)
+                    if was is not now and _differ(was, now)
+                ]
                 difference = sum(
                     self.packing.number(now) - self.packing.number(was) << place * WIDTH for place, was, now in changes
                 )

@@ -79,9 +79,9 @@ def follows(leader: int, follower: Replica) -> bool:
     return follower.leader == leader
 
 
-def has_more(leader: Replica) -> bool:
-    """Whether it may have more to commit."""
-    return leads(leader) and leader.has(leader.hw)
+def has_more_for(isr: frozenset[int], leader: Replica) -> bool:
+    """Whether it may have more to commit, once these have it."""
+    return leads(leader) and leader.isr == isr and leader.has(leader.hw)
 
 
 def has_committed(replica: Replica) -> bool:
@@ -209,13 +209,12 @@ def leader_expand_isr(
     return _change_isr(leader, follower, quorum, leader.isr | {follower.id})
 
 
-def leader_increment_hw(bounds: Bounds, is_caught_up: CaughtUp, leader: Replica, *others: Replica) -> Outcomes:
+def leader_increment_hw(bounds: Bounds, is_caught_up: CaughtUp, leader: Replica, *members: Replica) -> Outcomes:
     """The next record is committed when all of the leader's ISR have it."""
-    if not leads(leader) or leader.hw >= bounds.log_size:
+    if not leads(leader) or leader.hw >= bounds.log_size or not leader.has(leader.hw):
         return
-    members = (replica for replica in (leader, *others) if replica.id in leader.isr)
-    if all(is_caught_up(leader, replica, leader.hw + 1) for replica in members) and leader.has(leader.hw):
-        yield leader._replace(hw=leader.hw + 1), *others
+    if all(is_caught_up(leader, replica, leader.hw + 1) for replica in (leader, *members)):
+        yield leader._replace(hw=leader.hw + 1), *members
 
 
 # --- The follower ---------------------------------------------------------------------------------------------------
@@ -380,6 +379,10 @@ def replication(variant: Variant, bounds: Bounds) -> Machine:
     )
 
 
+def _subsets(places: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    return (chosen for size in range(len(places) + 1) for chosen in combinations(places, size))
+
+
 def _rules(variant: Variant, bounds: Bounds) -> Iterator[Rule]:
     shrink = partial(leader_shrink_isr, variant.to_shrink)
     expand = partial(leader_expand_isr, variant.to_expand, variant.expand_only_in_own_epoch)
@@ -395,7 +398,11 @@ def _rules(variant: Variant, bounds: Bounds) -> Iterator[Rule]:
         yield Rule(name=f"{id_} becomes leader", reads=(here, REQUESTS), effect=become_leader)
         write = partial(leader_write, bounds)
         yield Rule(name=f"{id_} takes a write", reads=(here, COUNTERS), when=leads, effect=write)
-        yield Rule(name=f"{id_} raises its high watermark", reads=(here, *others), when=has_more, effect=increment)
+        for members in _subsets(others):
+            isr = frozenset((id_, *(place - REPLICAS for place in members)))
+            name = f"{id_} raises its high watermark, with ISR {sorted(isr)}"
+            awaits = partial(has_more_for, isr)
+            yield Rule(name=name, reads=(here, *members), when=awaits, effect=increment)
     for one, other in permutations(ids, 2):
         pair = (REPLICAS + one, REPLICAS + other)
         yield Rule(name=f"{one} takes {other} out of the ISR", reads=(*pair, QUORUM), when=leads, effect=shrink)

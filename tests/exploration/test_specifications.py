@@ -35,6 +35,12 @@ def test_a_machine_can_be_made_in_another_process(name: str) -> None:
     assert make().initial == chosen(name, None, {})().initial
 
 
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_no_two_rules_have_one_name(name: str) -> None:
+    rules = [rule.name for rule in chosen(name, None, {})().rules]
+    assert len(set(rules)) == len(rules)
+
+
 def test_names_and_summaries() -> None:
     for name, specification in SPECIFICATIONS.items():
         assert specification.name == name
