@@ -182,12 +182,13 @@ def _isr_cut(seen: Sequence[_Seen], faults: Sequence[Fault]) -> frozenset[int]:
     that consisted of such brokers.
     """
     found = set()
+    in_time = sorted(seen, key=lambda one: one.time_ns)
     for fault in faults:
         cut = {int(name.rpartition("-")[2]) for name in _at_once(faults, LOSSY, fault.start_ns)}
         if not cut:
             continue
         last_before: dict[int, _Seen] = {}
-        for one in sorted(seen, key=lambda one: one.time_ns):
+        for one in in_time:
             if one.time_ns < fault.start_ns:
                 last_before[one.log] = one
             elif fault.overlaps(one.time_ns, one.time_ns) and one.isr and one.isr <= cut:

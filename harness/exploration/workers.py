@@ -177,7 +177,6 @@ class _Owned:
     """The states of one worker."""
 
     expansion: Expansion
-    number: int
     workers: int
     parents: dict[int, int] = field(default_factory=dict)
     frontier: list[int] = field(default_factory=list)
@@ -209,7 +208,7 @@ def work(
 ) -> None:
     """One worker, until the parent closes the connection."""
     gc.disable()
-    owned = _Owned(Expansion(make(), symmetric=symmetric, invariants=watched), number, workers)
+    owned = _Owned(Expansion(make(), symmetric=symmetric, invariants=watched), workers)
     start = owned.expansion.pack(owned.expansion.machine.initial)
     parent.send(owned.take([(start, start)] if owner(start, workers) == number else []))
     while True:
