@@ -134,6 +134,7 @@ class Clusters:
             cluster, stack = self._open.pop(key)
             self._open[key] = cluster, stack  # the newest now
             if all(node.state() is NodeState.RUNNING for node in cluster.nodes.values()):
+                cluster.wait_ready()
                 return cluster
             stack.close()
             del self._open[key]

@@ -65,21 +65,32 @@ class Brokers(ABC):
 
     def create_topic(self, name: str, *, partitions: int, replication: int, config: dict[str, str]) -> None:
         """Create a topic and wait until every broker sees all its partitions led and fully in sync."""
-        address = self.direct(self._controller(name))
+        address = self.direct(self._controller(name, replication))
         create_topic(address, name, partitions=partitions, replication=replication, config=config, access=self.access())
         self.wait_in_sync(name, partitions)
 
-    def _controller(self, topic: str) -> int:
-        """A broker to send administration to: the controller, or in KRaft one that passes it on."""
+    def _controller(self, topic: str, replication: int) -> int:
+        """A broker to create a topic at: the controller, or in KRaft one that passes it on.
+
+        It sees as many brokers as the topic needs, if there are as many: a lost session may be coming back.
+        """
+        needed = min(replication, len(self.broker_ids))
+        views: dict[int, ClusterView] = {}
 
         def known() -> int | None:
-            told = {view.controller for view in self.ask_all().values()}
-            return next((id_ for id_ in sorted(told) if id_ in self.broker_ids), None)
+            views.clear()
+            views.update(self.ask_all())
+            told = {view.controller for view in views.values()}
+            return next((id_ for id_ in sorted(told) if id_ in views and len(views[id_].brokers) >= needed), None)
 
         try:
             id_ = wait_until(known, timeout_s=30, what="a controller", interval_s=0.2)
         except WaitTimeout:
-            raise ClusterError(f"no broker names a controller, so topic {topic} cannot be created") from None
+            seen = {id_: (view.controller, sorted(view.brokers)) for id_, view in views.items()}
+            raise ClusterError(
+                f"topic {topic} cannot be created: no controller sees {needed} brokers; "
+                f"(controller, brokers) as each broker sees them: {seen}"
+            ) from None
         assert id_ is not None
         return id_
 

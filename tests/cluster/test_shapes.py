@@ -14,6 +14,7 @@ from harness.cluster.config import Stage
 from harness.cluster.node import NodeState
 from harness.cluster.spec import Mode
 from harness.pytest_plugin import Clusters
+from harness.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
@@ -49,6 +50,23 @@ def test_a_killed_zookeeper_mode_broker_waits_for_its_last_session_to_end(lockst
     lockstep_cluster.wait_serving(2)
     assert node.state() is NodeState.RUNNING
     lockstep_cluster.wait_ready()
+
+
+@pytest.mark.lockstep(mode="zk")
+def test_a_topic_is_created_once_the_controller_sees_enough_brokers(lockstep_cluster: Cluster) -> None:
+    controller = lockstep_cluster.ask(1).controller
+    away = next(id_ for id_ in lockstep_cluster.broker_ids if id_ != controller)
+    lockstep_cluster.broker(away).pause()
+    try:
+        wait_until(
+            lambda: away not in lockstep_cluster.ask(controller).brokers, timeout_s=60, what="the session to be lost"
+        )
+    finally:
+        lockstep_cluster.broker(away).resume()
+
+    lockstep_cluster.create_topic("for-everyone", partitions=1, replication=3, config={})
+
+    assert set(lockstep_cluster.leader("for-everyone", 0).replicas) == set(lockstep_cluster.broker_ids)
 
 
 @pytest.mark.lockstep(
