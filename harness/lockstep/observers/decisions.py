@@ -1,0 +1,44 @@
+"""What the controller of a live cluster decided about one partition, however the cluster keeps its metadata."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from harness.closeable import Closeable
+from reference_model.controller import Controller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the controller knew after one change; brokers have their real ids."""
+
+    position: int
+    """Where in the order of all changes: the offset of its last record; in ZooKeeper mode a transaction id (zxid)."""
+    controller: Controller
+    """After it."""
+    causes: tuple[str, ...]
+    """The records or znodes that brought it, in words."""
+    through: tuple[Controller, ...] = ()
+    """What lies between the last decision and this one, after each record that changed something but the last.
+
+    One event's records are in one batch, and brokers see all of a batch or nothing. But KRaft's controller may put the
+    records of several events that come close together into one batch, and then these tell them apart.
+    """
+    hidden: int = 0
+    """How many changes of the partition came before this one unseen (ZooKeeper only: its znodes have no history)."""
+    after_ns: int
+    """It was not yet made then (monotonic clock)."""
+    before_ns: int
+    """It was made before this."""
+
+
+class ControllerObserver(Closeable):
+    """Follows what the controller decides about one partition."""
+
+    current: Controller
+    """As of the last poll."""
+
+    @abstractmethod
+    def poll(self) -> list[Decision]:
+        """What was decided since the last poll, oldest first; none while no controller answers."""
