@@ -10,7 +10,7 @@ from reference_model.log import Offset, Record
 from reference_model.parameters import Parameters
 from reference_model.registration import Brokers
 from reference_model.replica import Replica, refusal
-from reference_model.transactions.lso import Aborted, Transactions, aborted_between, last_stable_offset, replay
+from reference_model.transactions.lso import Aborted, aborted_between
 
 
 class Isolation(Enum):
@@ -66,7 +66,7 @@ def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int |
         high_watermark=replica.high_watermark,
         last_stable_offset=readable_end(parameters, replica, Isolation.READ_COMMITTED),
         log_start=log.start,
-        aborted=aborted_between(_transactions(replica), request.offset, request.offset + len(records))
+        aborted=aborted_between(log.known.transactions, request.offset, request.offset + len(records))
         if request.isolation is Isolation.READ_COMMITTED
         else (),
     )
@@ -75,12 +75,8 @@ def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int |
 def readable_end(parameters: Parameters, replica: Replica, isolation: Isolation) -> Offset:
     """Where somebody's reading ends."""
     if isolation is Isolation.READ_COMMITTED:
-        return last_stable_offset(_transactions(replica), replica.high_watermark, parameters)
+        return replica.log.last_stable_offset(replica.high_watermark, parameters)
     return replica.high_watermark if isolation is Isolation.READ_UNCOMMITTED else replica.log.end
-
-
-def _transactions(replica: Replica) -> Transactions:
-    return replay(replica.log.batches(), replica.high_watermark)
 
 
 def nearer_replicas(replica: Replica, offset: Offset) -> Brokers:

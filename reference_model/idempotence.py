@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from reference_model import producer_state
 from reference_model.errors import Error
+from reference_model.log import Log, Offset, Record
 from reference_model.machine import Invariant, Machine, Outcomes, Rule
 from reference_model.parameters import Parameters
-from reference_model.producer_state import NOBODY, Accepted, Batch, Duplicate, Offset, ProducerEntry
+from reference_model.producer_state import Accepted, Batch, Duplicate
 
 PRODUCER_ID = 0
 
@@ -51,20 +53,18 @@ class Sender(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """The partition's log as sequences, and what is known of the producer."""
+    """The partition's leader: the values in its log are sequences."""
 
-    log: tuple[int, ...]
-    high_watermark: Offset
-    entry: ProducerEntry
+    log: Log = Log()
+    high_watermark: Offset = 0
     elections: int = 0
     restarts: int = 0
 
 
 def machine(parameters: Parameters, bounds: Bounds) -> Machine:
     """The machine: the producer is its first part, the leader its second."""
-    first = producer_state.appended(NOBODY, _batch(0), 0)
     sender = Sender(sent=1, acknowledged=frozenset({0})) if bounds.known else Sender(0, frozenset())
-    leader = Leader((0,), 1, first) if bounds.known else Leader((), 0, NOBODY)
+    leader = Leader(Log().append([_record(0)]), 1) if bounds.known else Leader()
     return Machine(
         initial=(sender, leader._replace(elections=bounds.elections, restarts=bounds.restarts)),
         rules=(
@@ -85,8 +85,8 @@ def machine(parameters: Parameters, bounds: Bounds) -> Machine:
     )
 
 
-def _batch(number: int) -> Batch:
-    return Batch(PRODUCER_ID, 0, number)
+def _record(number: int) -> Record:
+    return Record(0, number, Batch(PRODUCER_ID, 0, number))
 
 
 def send(bounds: Bounds, sender: Sender) -> Outcomes:
@@ -99,15 +99,14 @@ def arrive(parameters: Parameters, number: int, sender: Sender, leader: Leader) 
     """A batch arrives for the first time, again or late; the answer arrives or does not."""
     if number >= sender.sent or sender.misled:
         return
-    checked = producer_state.check(leader.entry, _batch(number), parameters)
+    checked = producer_state.check(leader.log.known.entry(PRODUCER_ID), Batch(PRODUCER_ID, 0, number), parameters)
     if isinstance(checked, Error):
         refused = checked is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and number == sender.oldest
         yield sender._replace(misled=refused), leader
         return
-    offset = checked.first_offset if isinstance(checked, Duplicate) else len(leader.log)
+    offset = checked.first_offset if isinstance(checked, Duplicate) else leader.log.end
     if isinstance(checked, Accepted):
-        entry = producer_state.appended(leader.entry, _batch(number), offset)
-        leader = leader._replace(log=(*leader.log, number), entry=entry)
+        leader = leader._replace(log=leader.log.append([_record(number)]))
     yield sender, leader
     if offset < leader.high_watermark:
         yield sender._replace(acknowledged=sender.acknowledged | {number}), leader
@@ -115,31 +114,29 @@ def arrive(parameters: Parameters, number: int, sender: Sender, leader: Leader) 
 
 def replicate(leader: Leader) -> Outcomes:
     """The followers have everything."""
-    yield (leader._replace(high_watermark=len(leader.log)),)
+    yield (leader._replace(high_watermark=leader.log.end),)
 
 
 def elect(leader: Leader) -> Outcomes:
     """A follower leads, with everything that is committed and perhaps more, and knows what its log says."""
     if leader.elections:
-        for end in range(leader.high_watermark, len(leader.log) + 1):
-            log = leader.log[:end]
-            producers = producer_state.replay((offset, _batch(number)) for offset, number in enumerate(log))
-            entry = producers.get(PRODUCER_ID, NOBODY)
-            yield (leader._replace(log=log, entry=entry, elections=leader.elections - 1),)
+        for end in range(leader.high_watermark, leader.log.end + 1):
+            log = Log().append(leader.log.read(0, end))
+            yield (leader._replace(log=log, elections=leader.elections - 1),)
 
 
 def restart(leader: Leader) -> Outcomes:
-    """The leader stops cleanly and comes back: it has its log, but only its snapshot of the producer."""
-    if leader.restarts and leader.entry is not NOBODY:
-        entry = producer_state.snapshot({PRODUCER_ID: leader.entry})[PRODUCER_ID]
-        yield (leader._replace(entry=entry, restarts=leader.restarts - 1),)
+    """The leader stops and comes back: it has its log, but only its snapshot of the producer."""
+    if leader.restarts:
+        yield (leader._replace(log=leader.log.restart(leader.log.end), restarts=leader.restarts - 1),)
 
 
 def once_in_order(leader: Leader) -> bool:
     """Each sequence in the log comes after the one before it (I12)."""
-    return all(after == before + 1 for before, after in zip(leader.log, leader.log[1:], strict=False))
+    sequences = [record.value for record in leader.log.records]
+    return all(after == before + 1 for before, after in pairwise(sequences))
 
 
 def kept(sender: Sender, leader: Leader) -> bool:
     """Acknowledged records are below the high watermark."""
-    return sender.acknowledged <= set(leader.log[: leader.high_watermark])
+    return sender.acknowledged <= {record.value for record in leader.log.read(0, leader.high_watermark)}

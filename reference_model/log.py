@@ -1,7 +1,8 @@
-"""The log of one replica: records, each with the epoch of the leader that wrote it, and where each epoch begins.
+"""The log of one replica: records, each with the epoch of the leader that wrote it, and what is kept beside them.
 
-Where epochs begin is kept beside the records (LeaderEpochFileCache), because an epoch is known before its first record
-is: a leader enters its epoch as soon as it is elected. Followers find the end of what they share with a leader by it.
+Where epochs begin is kept (LeaderEpochFileCache), because an epoch is known before its first record is: a leader enters
+its epoch as soon as it is elected. Followers find the end of what they share with a leader by it. What is known of
+producers is kept too, and outlives their records (`known_producers`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from reference_model.known_producers import KnownProducers
+from reference_model.parameters import Parameters
 from reference_model.producer_state import Batch, Marker
+from reference_model.transactions.lso import Transactions, last_stable_offset, replicated
 
 Offset: TypeAlias = int
 Epoch: TypeAlias = int
@@ -43,12 +47,13 @@ class EpochEnd(NamedTuple):
 
 
 class Log(NamedTuple):
-    """Records at the offsets from `start` on, and the leader epoch cache."""
+    """Records at the offsets from `start` on, the leader epoch cache, and what is known of producers."""
 
     records: tuple[Record, ...] = ()
     start: Offset = 0
     epochs: tuple[EpochStart, ...] = ()
     """Ascending in both."""
+    known: KnownProducers = KnownProducers()
 
     @property
     def end(self) -> Offset:
@@ -70,13 +75,26 @@ class Log(NamedTuple):
             if record.batch is not None:
                 yield self.start + index, record.batch
 
+    def transactions(self, high_watermark: Offset) -> Transactions:
+        """Those that are open, over and perhaps not replicated yet, and aborted, as of this high watermark."""
+        return replicated(self.known.transactions, high_watermark)
+
+    def last_stable_offset(self, high_watermark: Offset, parameters: Parameters) -> Offset:
+        """Where readers of committed records stop, which is not below the start (maybeIncrementFirstUnstableOffset)."""
+        return max(last_stable_offset(self.transactions(high_watermark), high_watermark, parameters), self.start)
+
     def append(self, records: Iterable[Record]) -> Log:
         """As a leader or a follower does: a record of a new epoch begins it (UnifiedLog.append)."""
         log = self
         for record in records:
             log = log.assign(record.epoch, log.end)
-            log = log._replace(records=(*log.records, record))
+            known = log.known if record.batch is None else log.known.followed(record.batch, log.end)
+            log = log._replace(records=(*log.records, record), known=known)
         return log
+
+    def roll(self) -> Log:
+        """The next record goes to a new segment."""
+        return self._replace(known=self.known.rolled(self.end))
 
     def assign(self, epoch: Epoch, start: Offset) -> Log:
         """Enter where an epoch begins, over whatever contradicts it (LeaderEpochFileCache.assign).
@@ -107,14 +125,24 @@ class Log(NamedTuple):
         anything has entered one.
         """
         end = min(end, self.end)
+        start = min(self.start, end)
         return self._replace(
             records=self.records[: max(end - self.start, 0)],
-            start=min(self.start, end),
+            start=start,
             epochs=tuple(entry for entry in self.epochs if entry.start < end),
+            known=self.known if end == self.end else self.known.truncated(self.batches(), start, end),
         )
 
+    def restart(self, end: Offset) -> Log:
+        """As a broker finds it when it comes back, with what was on the disk up to this end (LogLoader.load)."""
+        log = self.truncate(end)
+        return log._replace(known=log.known.restarted(log.batches(), log.start, log.end))
+
     def delete_before(self, start: Offset) -> Log:
-        """Move the log start up; the epoch that it falls into begins there (LeaderEpochFileCache.truncateFromStart)."""
+        """Move the log start up; the epoch that it falls into begins there (LeaderEpochFileCache.truncateFromStart).
+
+        Producers are known as before, even those of which nothing is left (onLogStartOffsetIncremented).
+        """
         if start <= self.start:
             return self
         before = [entry for entry in self.epochs if entry.start <= start]

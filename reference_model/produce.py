@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from reference_model.errors import OUTCOME_UNKNOWN, Error
 from reference_model.log import Offset, Record
 from reference_model.parameters import Parameters
-from reference_model.producer_state import NOBODY, Batch, Duplicate, Verification, check, replay
+from reference_model.producer_state import Batch, Duplicate, Verification, check
 from reference_model.replica import Replica, append, effective_min_isr, maximal_isr
 
 
@@ -92,7 +92,7 @@ def _checked(
     """Why a producer's batch is refused, or where it is already; None if it is to be appended."""
     if request.batch is None:
         return None
-    entry = replay(replica.log.batches()).get(request.batch.producer_id, NOBODY)
+    entry = replica.log.known.entry(request.batch.producer_id)
     checked = check(entry, request.batch, parameters, verification=verification, guard=request.guard)
     if isinstance(checked, Duplicate):
         return checked.first_offset

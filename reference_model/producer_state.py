@@ -1,13 +1,12 @@
 """What one replica knows of each producer id, and what a leader answers to a producer's batches by it.
 
 A leader checks every batch of a client (`check`) and every marker of a transaction coordinator (`check_marker`), then
-appends. All replicas follow their logs with `appended` and `marked`; a follower never checks, and a replica whose log
-was truncated starts again from the log that is left (`replay`). ProducerStateManager, ProducerAppendInfo.
+appends. All replicas follow their logs with `appended` and `marked`; a follower never checks (ProducerAppendInfo). What
+a replica keeps of all its producers, and for how long, is in `known_producers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from reference_model.errors import Error
@@ -80,9 +79,7 @@ class ProducerEntry(NamedTuple):
 
 
 NOBODY = ProducerEntry()
-"""A producer id that is unknown: new, expired after a day without use, or without records since some were deleted."""
-
-Producers: TypeAlias = Mapping[ProducerId, ProducerEntry]
+"""A producer id that is unknown: new, or expired after a day without use."""
 
 
 class Verification(NamedTuple):
@@ -199,25 +196,6 @@ def marked(entry: ProducerEntry, marker: Marker) -> ProducerEntry:
 def followed(entry: ProducerEntry, logged: Batch | Marker, offset: Offset) -> ProducerEntry:
     """After this is in the log, whatever it is and whoever put it there."""
     return marked(entry, logged) if isinstance(logged, Marker) else appended(entry, logged, offset)
-
-
-def replay(
-    logged: Iterable[tuple[Offset, Batch | Marker]], snapshot: Producers | None = None
-) -> dict[ProducerId, ProducerEntry]:
-    """What a replica knows from its log alone, or from what is in it above a snapshot; nothing is checked."""
-    producers = dict(snapshot or {})
-    for offset, batch in logged:
-        producers[batch.producer_id] = followed(producers.get(batch.producer_id, NOBODY), batch, offset)
-    return producers
-
-
-def snapshot(producers: Producers) -> dict[ProducerId, ProducerEntry]:
-    """What is kept on disk at a clean shutdown and when a segment is full: of the batches, the last one only.
-
-    A broker that starts from it refuses a repeated batch before the last one, which it would have told as a duplicate
-    before (ProducerStateManager.writeSnapshot).
-    """
-    return {producer_id: entry._replace(batches=entry.batches[-1:]) for producer_id, entry in producers.items()}
 
 
 def _duplicate_of(entry: ProducerEntry, batch: Batch) -> Retained | None:

@@ -228,5 +228,5 @@ def restart(replica: Replica, broker_epoch: int, *, end: Offset, high_watermark:
     where it was last flushed. The high watermark is the last that was checkpointed, at a clean shutdown the last one.
     Epochs that begin at the end are forgotten (LogLoader.load).
     """
-    log = replica.log.truncate(end)
+    log = replica.log.restart(end)
     return Replica(replica.broker, broker_epoch, log=log, high_watermark=min(max(high_watermark, log.start), log.end))

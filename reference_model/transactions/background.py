@@ -10,7 +10,7 @@ from reference_model.parameters import Parameters
 from reference_model.producer_state import Marker, check_marker
 from reference_model.transactions import coordinator as rules
 from reference_model.transactions.coordinator import Partition
-from reference_model.transactions.partition import Leader, Written, append, replicate, succeeded
+from reference_model.transactions.partition import Leader, append, replicate, succeeded
 from reference_model.transactions.world import Bounds, Coordinator, Late
 
 
@@ -29,7 +29,7 @@ class Background:
         marker = rules.marker(transactional, coordinator.epoch)
         if leader.unacknowledged is None or leader.unacknowledged[0] != marker:
             for marked in self._marked(leader, marker):
-                yield coordinator, marked._replace(unacknowledged=(marker, len(leader.log)))
+                yield coordinator, marked._replace(unacknowledged=(marker, leader.log.end))
 
     def acknowledge_marker(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
         """The coordinator learns that a marker is replicated (TransactionMarkerRequestCompletionHandler)."""
@@ -55,7 +55,7 @@ class Background:
         """One that is refused is not sent again (TransactionMarkerRequestCompletionHandler)."""
         if isinstance(check_marker(leader.entry(marker.producer_id), marker, self.parameters), Error):
             return []
-        return [append(leader, Written(marker), replicated_at_once=not self.bounds.lagging)]
+        return [append(leader, marker, replicated_at_once=not self.bounds.lagging)]
 
     def complete(self, coordinator: Coordinator) -> Outcomes:
         """All markers are known to be written (TransactionMarkerChannelManager.maybeWriteTxnCompletion)."""
@@ -92,11 +92,11 @@ class Background:
 
     def replicate(self, leader: Leader) -> Outcomes:
         """The followers have fetched everything."""
-        if leader.high_watermark < len(leader.log):
+        if leader.high_watermark < leader.log.end:
             yield (replicate(leader),)
 
     def elect(self, leader: Leader) -> Outcomes:
         """Another replica leads, with everything that is committed and perhaps more."""
         if leader.elections:
-            for log_end in range(leader.high_watermark, len(leader.log) + 1):
+            for log_end in range(leader.high_watermark, leader.log.end + 1):
                 yield (succeeded(leader, log_end),)

@@ -13,7 +13,7 @@ from reference_model.errors import Error
 from reference_model.parameters import Parameters
 from reference_model.producer_state import Batch
 from reference_model.transactions.coordinator import Answer, EndTxn, Partition, Partitions, Producer
-from reference_model.transactions.partition import Source, Waiting
+from reference_model.transactions.partition import Source, Verified, source_of
 
 T = TypeVar("T")
 
@@ -62,14 +62,14 @@ class Client(NamedTuple):
     ended: tuple[Ended, ...] = ()
     misled: bool = False
     """It was told that a sequence is out of order, though it keeps the order."""
-    sent: frozenset[tuple[Partition, Waiting]] = frozenset()
+    sent: frozenset[tuple[Partition, Verified]] = frozenset()
     ends: frozenset[tuple[EndTxn, Source]] = frozenset()
     """Copies of requests that are no longer waited for, but that may yet arrive."""
 
     @property
     def source(self) -> Source:
         """The present transaction."""
-        return Source(self.name, len(self.ended))
+        return source_of(self.name, len(self.ended))
 
     @property
     def given_up(self) -> bool:
@@ -92,14 +92,14 @@ def starting(name: str, transactions: int, partitions: int) -> Client:
     )
 
 
-def batch(client: Client, partition: Partition) -> Waiting | None:
+def batch(client: Client, partition: Partition) -> Verified | None:
     """What it sends to this partition, if it does."""
     if client.stage is not Stage.WRITING or client.producer is None:
         return None
     if client.records[partition] not in (Sent.NOT, Sent.UNANSWERED):
         return None
     sequence = client.sequences[partition]
-    return Waiting(Batch(*client.producer, sequence, transactional=True), client.source, None)
+    return Verified(Batch(*client.producer, sequence, transactional=True), client.source, None)
 
 
 def sends(client: Client, partition: Partition) -> Client:
@@ -107,7 +107,7 @@ def sends(client: Client, partition: Partition) -> Client:
     return client._replace(records=_with(client.records, partition, Sent.UNANSWERED))
 
 
-def acknowledged(client: Client, partition: Partition, waiting: Waiting) -> Client:
+def acknowledged(client: Client, partition: Partition, waiting: Verified) -> Client:
     """The record is in the log, and the client is told."""
     if not _waits_for(client, partition, waiting):
         return client
@@ -117,7 +117,7 @@ def acknowledged(client: Client, partition: Partition, waiting: Waiting) -> Clie
     )
 
 
-def refused(client: Client, partition: Partition, waiting: Waiting, error: Error) -> Client:
+def refused(client: Client, partition: Partition, waiting: Verified, error: Error) -> Client:
     """The record is not taken, and the client is told why."""
     if not _waits_for(client, partition, waiting) or error in RETRIED:
         return client
@@ -127,7 +127,7 @@ def refused(client: Client, partition: Partition, waiting: Waiting, error: Error
     )
 
 
-def _waits_for(client: Client, partition: Partition, waiting: Waiting) -> bool:
+def _waits_for(client: Client, partition: Partition, waiting: Verified) -> bool:
     mine = client.stage is Stage.WRITING and client.source == waiting.source
     return mine and client.records[partition] is Sent.UNANSWERED
 

@@ -10,7 +10,7 @@ from reference_model.parameters import Parameters
 from reference_model.producer_state import LAST_SEQUENCE, Accepted, Batch, Marker, Offset, check_marker
 from reference_model.transactions.client import Client
 from reference_model.transactions.coordinator import PREPARED, Partition, State, marker
-from reference_model.transactions.partition import Leader, Source
+from reference_model.transactions.partition import Leader, Source, source_of
 from reference_model.transactions.world import Coordinator
 
 SEQUENCES = "sequences-contiguous"
@@ -51,26 +51,27 @@ def contiguous(leader: Leader) -> bool:
     """Of every producer id and epoch, each sequence comes after the one before it, and each record once (I12)."""
     last: dict[tuple[int, int], int] = {}
     sources: set[Source] = set()
-    for written in leader.log:
-        batch = written.batch
-        if isinstance(batch, Batch) and written.source is not None:
+    for record in leader.log.records:
+        batch = record.batch
+        if isinstance(batch, Batch):
             key = (batch.producer_id, batch.epoch)
             if key in last and batch.first_sequence != (last[key] + 1) % (LAST_SEQUENCE + 1):
                 return False
             last[key] = batch.last_sequence
-            if written.source in sources:
+            if record.value in sources:
                 return False
-            sources.add(written.source)
+            sources.add(record.value)
     return True
 
 
 def outcomes(leader: Leader) -> Iterator[tuple[Offset, Source, bool | None]]:
     """For each record, what the first marker after it says: committed, aborted, or nothing yet."""
-    for offset, written in enumerate(leader.log):
-        if isinstance(written.batch, Batch) and written.source is not None:
-            markers = (one.batch for one in leader.log[offset:] if isinstance(one.batch, Marker))
-            mine = (one.commit for one in markers if one.producer_id == written.batch.producer_id)
-            yield offset, written.source, next(mine, None)
+    records = leader.log.records
+    for offset, record in enumerate(records):
+        if isinstance(record.batch, Batch):
+            markers = (one.batch for one in records[offset:] if isinstance(one.batch, Marker))
+            mine = (one.commit for one in markers if one.producer_id == record.batch.producer_id)
+            yield offset, record.value, next(mine, None)
 
 
 def reads_committed(parameters: Parameters, leader: Leader) -> bool:
@@ -83,14 +84,14 @@ def reads_committed(parameters: Parameters, leader: Leader) -> bool:
 def visible_by_own_commit(parameters: Parameters, coordinator: Coordinator, leader: Leader) -> bool:
     """A zombie's record, or one of an aborted transaction, never becomes part of another's commit."""
     readable = leader.readable(parameters)
-    return all((leader.log[offset].source, True) in coordinator.decided for offset in readable)
+    return all((leader.log.records[offset].value, True) in coordinator.decided for offset in readable)
 
 
 def commit_kept(partition: Partition, client: Client, leader: Leader) -> bool:
     """All that a client was told is committed stays: no part of it is lost or aborted."""
     outcome = {source: decided for _, source, decided in outcomes(leader)}
     return all(
-        outcome.get(Source(client.name, number), False) is not False
+        outcome.get(source_of(client.name, number), False) is not False
         for number, ended in enumerate(client.ended)
         if ended.commit and partition in ended.acknowledged
     )
@@ -112,8 +113,9 @@ def lso_rises(parameters: Parameters, before: Leader, after: Leader) -> bool:
 def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordinator, leader: Leader) -> bool:
     """A transaction that is open on a partition is one that its coordinator knows of, and can end."""
     transactional = coordinator.transactional
-    if not leader.transactions.ongoing or transactional is None:
-        return not leader.transactions.ongoing
+    ongoing = leader.log.known.transactions.ongoing
+    if not ongoing or transactional is None:
+        return not ongoing
     if transactional.state is State.ONGOING:
         return partition in transactional.partitions
     if transactional.state not in PREPARED or partition not in transactional.unmarked:

@@ -108,14 +108,6 @@ def aborted_between(transactions: Transactions, start: Offset, end: Offset) -> t
     return tuple(listed)
 
 
-def replay(logged: Iterable[tuple[Offset, Batch | Marker]], high_watermark: Offset) -> Transactions:
-    """What a replica knows from its log, after it was truncated or loaded."""
-    transactions = Transactions()
-    for offset, one in logged:
-        transactions = followed(transactions, one, offset)
-    return replicated(transactions, high_watermark)
-
-
 def readable(
     logged: Iterable[tuple[Offset, Batch | Marker]], aborted: Iterable[Aborted], end: Offset
 ) -> Iterable[Offset]:

@@ -24,7 +24,7 @@ from reference_model.transactions.coordinator import (
     Producer,
     State,
 )
-from reference_model.transactions.partition import Leader, Source, Waiting, Written, append, check, verifying
+from reference_model.transactions.partition import Leader, Source, Verified, append, check, client_of, verifying
 from reference_model.transactions.world import Bounds, Coordinator, Late
 
 
@@ -113,7 +113,7 @@ class Requests:
                     yield rest, after, leading
 
     def _arrived(
-        self, partition: Partition, waiting: Waiting, client: Client, coordinator: Coordinator, leader: Leader
+        self, partition: Partition, waiting: Verified, client: Client, coordinator: Coordinator, leader: Leader
     ) -> Outcomes:
         """The leader asks the coordinator about a batch that begins a transaction, and keeps it if it may be appended.
 
@@ -134,7 +134,7 @@ class Requests:
             told = rules.produce_error(error, self.parameters, abortable=True)
             yield clients.refused(client, partition, waiting, told), after, leading
 
-    def _verified(self, partition: Partition, waiting: Waiting, coordinator: Coordinator) -> tuple[Coordinator, Error]:
+    def _verified(self, partition: Partition, waiting: Verified, coordinator: Coordinator) -> tuple[Coordinator, Error]:
         producer = Producer(waiting.batch.producer_id, waiting.batch.epoch)
         if self.parameters.transaction_version < 2:
             return coordinator, rules.verify_partition(coordinator.transactional, producer, partition)
@@ -145,7 +145,7 @@ class Requests:
     def append_verified(self, partition: Partition, client: Client, leader: Leader) -> Outcomes:
         """A batch that has been verified reaches the log."""
         for waiting in sorted(leader.waiting):
-            if waiting.source.client == client.name:
+            if client_of(waiting.source) == client.name:
                 rest = leader._replace(waiting=leader.waiting - {waiting})
                 for told, _, leading in self._appended(partition, waiting, client, None, rest):
                     yield told, leading
@@ -153,16 +153,15 @@ class Requests:
                         yield client, leading
 
     def _appended(
-        self, partition: Partition, waiting: Waiting, client: Client, coordinator: Coordinator | None, leader: Leader
+        self, partition: Partition, waiting: Verified, client: Client, coordinator: Coordinator | None, leader: Leader
     ) -> Outcomes:
         """It is answered when it is replicated, as with acks=all."""
         checked = check(leader, waiting, self.parameters)
         if isinstance(checked, Error):
             yield clients.refused(client, partition, waiting, checked), coordinator, leader
             return
-        offset = checked.first_offset if isinstance(checked, Duplicate) else len(leader.log)
+        offset = checked.first_offset if isinstance(checked, Duplicate) else leader.log.end
         if isinstance(checked, Accepted):
-            written = Written(waiting.batch, waiting.source)
-            leader = append(leader, written, replicated_at_once=not self.bounds.lagging)
+            leader = append(leader, waiting.batch, waiting.source, replicated_at_once=not self.bounds.lagging)
         told = clients.acknowledged(client, partition, waiting) if offset < leader.high_watermark else client
         yield told, coordinator, leader

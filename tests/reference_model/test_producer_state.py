@@ -16,16 +16,12 @@ from reference_model.producer_state import (
     Batch,
     Duplicate,
     Marker,
-    Offset,
     ProducerEntry,
     Verification,
-    appended,
     check,
     check_marker,
     followed,
     marked,
-    replay,
-    snapshot,
     start_verification,
 )
 from reference_model.transactions import mutants
@@ -229,31 +225,6 @@ def test_sequences_go_on_after_a_marker_of_the_same_epoch_and_begin_again_after_
     assert bumped.last_sequence == -1
     assert check(bumped, batch(0, epoch=1), KAFKA_4) == ACCEPTED
     assert check(bumped, batch(2, epoch=1), KAFKA_4) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
-def test_a_log_tells_what_a_leader_knew() -> None:
-    first, second = batch(0, transactional=True), batch(1, transactional=True)
-    other, end = Batch(9, 1, 0), Marker(PID, 0, commit=True)
-    logged: list[tuple[Offset, Batch | Marker]] = [(0, first), (1, other), (2, second), (3, end)]
-
-    assert replay(logged) == {
-        PID: marked(appended(appended(NOBODY, first, 0), second, 2), end),
-        9: appended(NOBODY, other, 1),
-    }
-    assert replay(logged[:3])[PID].transaction_first_offset == 0
-
-
-def test_a_follower_takes_what_no_leader_would() -> None:
-    assert replay([(0, batch(5, epoch=2)), (1, batch(0, epoch=1))])[PID].epoch == 1
-
-
-def test_a_snapshot_keeps_only_the_last_batch_of_a_producer() -> None:
-    logged = [(offset, batch(offset)) for offset in range(4)]
-    kept = snapshot(replay(logged[:3]))
-
-    assert check(kept[PID], batch(2), KAFKA_4) == Duplicate(2)
-    assert check(kept[PID], batch(1), KAFKA_4) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert check(replay(logged[3:], kept)[PID], batch(2), KAFKA_4) == Duplicate(2)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reference_model.known_producers import replayed
 from reference_model.parameters import Parameters
 from reference_model.producer_state import Batch, Marker
 from reference_model.transactions import mutants
@@ -16,11 +17,16 @@ from reference_model.transactions.lso import (
     followed,
     last_stable_offset,
     readable,
-    replay,
     replicated,
 )
 
 KAFKA = Parameters()
+
+
+def replay(logged: list[tuple[int, Batch | Marker]], high_watermark: int) -> Transactions:
+    return replicated(replayed(logged).transactions, high_watermark)
+
+
 FIRST, SECOND, PLAIN = (
     Batch(1, 0, 0, transactional=True),
     Batch(2, 0, 0, transactional=True),

@@ -18,12 +18,12 @@ from reference_model.transactions.coordinator import (
     Transactional,
     produce_error,
 )
-from reference_model.transactions.partition import Checked, Leader, Source, Waiting, Written, append, check, verifying
+from reference_model.transactions.partition import Checked, Leader, Verified, append, check, source_of, verifying
 
 KAFKA_39 = Parameters(transaction_version=0)
 UNVERIFIED = Parameters(transaction_version=0, transaction_verification=False)
 KAFKA_4 = Parameters(transaction_version=2)
-SOURCE = Source("A", 0)
+SOURCE = source_of("A", 0)
 
 
 class Cluster:
@@ -58,10 +58,10 @@ class Cluster:
                 error = coordinator.verify_partition(self.transactional, producer, 0)
             if error is not Error.NONE:
                 return produce_error(error, self.parameters, abortable=abortable)
-        waiting = Waiting(batch, SOURCE, verification.guard if verification else None)
+        waiting = Verified(batch, SOURCE, verification.guard if verification else None)
         checked = check(self.leader, waiting, self.parameters)
         if isinstance(checked, Accepted):
-            self.leader = append(self.leader, Written(batch, SOURCE), replicated_at_once=True)
+            self.leader = append(self.leader, batch, SOURCE, replicated_at_once=True)
         return checked
 
     def end(self, producer: Producer, *, commit: bool) -> Answer:
@@ -75,7 +75,7 @@ class Cluster:
         assert self.transactional is not None
         marker = coordinator.marker(self.transactional, 0)
         assert not isinstance(check_marker(self.leader.entry(marker.producer_id), marker, self.parameters), Error)
-        self.leader = append(self.leader, Written(marker), replicated_at_once=True)
+        self.leader = append(self.leader, marker, replicated_at_once=True)
         self.transactional = coordinator.complete(coordinator.marked(self.transactional, 0), self.parameters)
         return marker
 
