@@ -1,0 +1,197 @@
+"""How a controller may have come from one decision to the next, by the reference model.
+
+What it decided is seen; why is not. A decision is explained if some of the things that may have moved the controller,
+one after the other, lead to what was seen: a session that ended, a registration, an ISR that a leader asked for,
+something that the harness asked for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from reference_model.controller import (
+    Controller,
+    alter_partition,
+    create,
+    elect_preferred,
+    elect_unclean,
+    fence,
+    move,
+    reassign,
+    register,
+    shut_down,
+    unfence,
+    zookeeper,
+)
+from reference_model.errors import Error
+from reference_model.parameters import Mode, Parameters
+from reference_model.registration import AlterPartition, BrokerId, Brokers, Register, Registration
+
+LONGEST = 6
+"""So many causes may lie between two decisions."""
+
+
+class Election(NamedTuple):
+    """Somebody asked for an election."""
+
+    unclean: bool = False
+
+
+class Assignment(NamedTuple):
+    """Somebody asked for the partition to be on these brokers."""
+
+    replicas: tuple[BrokerId, ...]
+
+
+Wish = Election | Assignment
+
+
+class Occasions(NamedTuple):
+    """What may move a controller besides what leaders ask for."""
+
+    silent: Brokers = frozenset()
+    """Whose session may be over."""
+    leaving: Brokers = frozenset()
+    """Who was told to shut down."""
+    left: Brokers = frozenset()
+    """Who did so, and has said so when it registers again."""
+    wishes: frozenset[Wish] = frozenset()
+
+
+class Cause(NamedTuple):
+    """One thing that moved the controller."""
+
+    words: str
+    granted: AlterPartition | None = None
+    registered: BrokerId | None = None
+
+
+class Explanation(NamedTuple):
+    """The causes of a decision in their order, with what the controller knew after each."""
+
+    causes: tuple[Cause, ...]
+    controllers: tuple[Controller, ...]
+
+
+def explanations(
+    parameters: Parameters,
+    controller: Controller,
+    seen: Controller,
+    occasions: Occasions,
+    asked: Iterable[AlterPartition],
+) -> Iterator[Explanation]:
+    """Every way from what the controller knew to what was seen of it, shortest first, and none that goes in circles."""
+    ways = [Explanation((), (controller,))]
+    been = {controller}
+    for _ in range(LONGEST + 1):
+        yield from (way for way in ways if _is_seen(parameters, way.controllers[-1], seen))
+        further = []
+        for way in ways:
+            for cause, after in _moves(parameters, way.controllers[-1], seen, occasions, asked):
+                if after not in been and after.partition.partition_epoch <= seen.partition.partition_epoch:
+                    been.add(after)
+                    further.append(Explanation((*way.causes, cause), (*way.controllers, after)))
+        ways = further
+
+
+def _is_seen(parameters: Parameters, controller: Controller, seen: Controller) -> bool:
+    """Whether this may be what was seen. ZooKeeper does not tell whom its controller has noticed to be gone."""
+    if controller.partition != seen.partition:
+        return False
+    return parameters.mode is Mode.ZK or all(
+        known is not None and known[:3] == registration[:3]  # the epoch, fenced, shutting down
+        for broker, registration in seen.brokers
+        for known in [controller.broker(broker)]
+    )
+
+
+def _moves(
+    parameters: Parameters,
+    controller: Controller,
+    seen: Controller,
+    occasions: Occasions,
+    asked: Iterable[AlterPartition],
+) -> Iterator[tuple[Cause, Controller]]:
+    """What may move the controller next, and where to."""
+    for request in asked:
+        after, error = alter_partition(parameters, controller, request)
+        if error in (Error.NONE, Error.NEW_LEADER_ELECTED):
+            yield Cause(f"{request.broker} asked for the ISR {sorted(request.isr)}", granted=request), after
+    for broker, registration in seen.brokers:
+        yield from _of_broker(parameters, controller, broker, registration.epoch, seen, occasions)
+    for wish in occasions.wishes:
+        yield from _of_wish(parameters, controller, wish)
+    if seen.epoch > controller.epoch:
+        yield Cause("another controller took over"), move(parameters, controller)
+
+
+def _of_broker(
+    parameters: Parameters,
+    controller: Controller,
+    broker: BrokerId,
+    epoch: int,
+    seen: Controller,
+    occasions: Occasions,
+) -> Iterator[tuple[Cause, Controller]]:
+    """What one broker may move the controller to."""
+    known = controller.broker(broker)
+    target = seen.broker(broker)
+    if target is not None and (known is None or known.epoch != epoch):
+        previous = known.epoch if known is not None and broker in occasions.left else -1
+        request = Register(broker, epoch, incarnation=target.incarnation, previous_epoch=previous)
+        for over in (False, True) if broker in occasions.silent else (False,):
+            after, error = register(parameters, controller, request, session_over=over)
+            if error is Error.NONE:
+                yield Cause(f"{broker} registered", registered=broker), after
+    if known is None:
+        return
+    if broker in occasions.silent:
+        yield Cause(f"the session of {broker} ended"), fence(parameters, controller, broker)
+        if parameters.mode is Mode.ZK:
+            yield from _half_fenced(parameters, controller, broker)
+    if known.fenced:
+        yield Cause(f"{broker} was heard again"), unfence(parameters, controller, broker)
+    if broker in occasions.leaving:
+        yield Cause(f"{broker} asked to leave"), shut_down(parameters, controller, broker, known.epoch)[0]
+
+
+def _half_fenced(
+    parameters: Parameters, controller: Controller, broker: BrokerId
+) -> Iterator[tuple[Cause, Controller]]:
+    """ZooKeeper's controller writes a partition's state once for the new leader, and again for the ISR."""
+    gone = controller.marked(broker, fenced=True, shutting_down=False)
+    elected = zookeeper.elect_offline(parameters, gone, unclean=parameters.unclean)
+    yield Cause(f"{broker} is gone, and led no more"), elected
+    if controller == gone:
+        partition = zookeeper.remove_from_isr(parameters, controller.partition, broker)
+        yield Cause(f"{broker} is gone, and left the ISR"), controller.with_partition(partition)
+
+
+def _of_wish(parameters: Parameters, controller: Controller, wish: Wish) -> Iterator[tuple[Cause, Controller]]:
+    """What an administrator's request may move the controller to."""
+    if isinstance(wish, Election):
+        elect = elect_unclean if wish.unclean else elect_preferred
+        yield Cause(f"{'an unclean' if wish.unclean else 'a preferred'} election"), elect(parameters, controller)[0]
+    elif controller.partition.replicas:
+        yield Cause(f"a reassignment to {list(wish.replicas)}"), reassign(parameters, controller, wish.replicas)[0]
+    else:
+        yield Cause("the topic was created"), create(parameters, controller, wish.replicas)[0]
+
+
+def renumbered(controller: Controller, numbers: dict[BrokerId, BrokerId]) -> Controller:
+    """The same, with other ids of brokers."""
+    brokers = tuple((numbers[broker], known) for broker, known in controller.brokers if broker in numbers)
+    return controller._replace(partition=_renumbered(controller.partition, numbers), brokers=tuple(sorted(brokers)))
+
+
+def _renumbered(partition: Registration, numbers: dict[BrokerId, BrokerId]) -> Registration:
+    return partition._replace(
+        replicas=tuple(numbers[broker] for broker in partition.replicas),
+        isr=frozenset(numbers[broker] for broker in partition.isr),
+        leader=numbers.get(partition.leader, partition.leader),
+        elr=frozenset(numbers[broker] for broker in partition.elr),
+        last_known_elr=tuple(numbers[broker] for broker in partition.last_known_elr),
+        adding=frozenset(numbers[broker] for broker in partition.adding),
+        removing=frozenset(numbers[broker] for broker in partition.removing),
+    )

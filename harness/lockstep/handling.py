@@ -1,0 +1,43 @@
+"""What a broker may answer to a client's request, by the reference model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.lockstep.world import Answered, Asked, Request, Waits
+from reference_model.fetch import Fetch, fetch
+from reference_model.offsets import ListOffsets, OffsetForLeaderEpoch, list_offsets, offset_for_leader_epoch
+from reference_model.parameters import Parameters
+from reference_model.produce import Produce, Waiting, produce
+from reference_model.replica import Replica
+
+
+def handle(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[tuple[Replica, Waits | Answered]]:
+    """What becomes of a replica and of a request to it; nothing where the known answer is another one."""
+    if isinstance(asked.request, Produce):
+        yield from _produce(parameters, replica, asked)
+        return
+    reply = answer(parameters, replica, asked.request)
+    if asked.reply in (None, reply):
+        yield replica, Answered(reply)
+
+
+def _produce(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[tuple[Replica, Waits | Answered]]:
+    after, reply = produce(parameters, replica, asked.request)
+    if isinstance(reply, Waiting):
+        yield after, Waits(asked.broker, replica.broker_epoch, asked.request, reply, asked.reply)
+    elif asked.reply in (None, reply):
+        yield after, Answered(reply)
+
+
+def answer(parameters: Parameters, replica: Replica, request: Request) -> object:
+    """What a replica answers at once, to requests that leave it as it is."""
+    match request:
+        case Fetch():
+            return fetch(parameters, replica, request)
+        case ListOffsets():
+            return list_offsets(parameters, replica, request)
+        case OffsetForLeaderEpoch():
+            return offset_for_leader_epoch(replica, request)
+        case _:
+            raise TypeError(f"the reference model has no answer to {request}")
