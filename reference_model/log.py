@@ -19,6 +19,7 @@ Offset: TypeAlias = int
 Epoch: TypeAlias = int
 
 NO_EPOCH: Epoch = -1
+NOBODY_KNOWN = KnownProducers()
 
 
 class Record(NamedTuple):
@@ -53,7 +54,13 @@ class Log(NamedTuple):
     start: Offset = 0
     epochs: tuple[EpochStart, ...] = ()
     """Ascending in both."""
-    known: KnownProducers = KnownProducers()
+    producers: KnownProducers | None = None
+    """None as long as none with an id has written: most logs that are explored have no more than records."""
+
+    @property
+    def known(self) -> KnownProducers:
+        """What is known of producers."""
+        return self.producers or NOBODY_KNOWN
 
     @property
     def end(self) -> Offset:
@@ -88,13 +95,13 @@ class Log(NamedTuple):
         log = self
         for record in records:
             log = log.assign(record.epoch, log.end)
-            known = log.known if record.batch is None else log.known.followed(record.batch, log.end)
-            log = log._replace(records=(*log.records, record), known=known)
+            producers = log.producers if record.batch is None else log.known.followed(record.batch, log.end)
+            log = log._replace(records=(*log.records, record), producers=producers)
         return log
 
     def roll(self) -> Log:
         """The next record goes to a new segment."""
-        return self._replace(known=self.known.rolled(self.end))
+        return self._replace(producers=self.producers and self.producers.rolled(self.end))
 
     def assign(self, epoch: Epoch, start: Offset) -> Log:
         """Enter where an epoch begins, over whatever contradicts it (LeaderEpochFileCache.assign).
@@ -126,17 +133,20 @@ class Log(NamedTuple):
         """
         end = min(end, self.end)
         start = min(self.start, end)
+        producers = self.producers
+        if producers is not None and end < self.end:
+            producers = producers.truncated(self.batches(), start, end)
         return self._replace(
             records=self.records[: max(end - self.start, 0)],
             start=start,
             epochs=tuple(entry for entry in self.epochs if entry.start < end),
-            known=self.known if end == self.end else self.known.truncated(self.batches(), start, end),
+            producers=producers,
         )
 
     def restart(self, end: Offset) -> Log:
         """As a broker finds it when it comes back, with what was on the disk up to this end (LogLoader.load)."""
         log = self.truncate(end)
-        return log._replace(known=log.known.restarted(log.batches(), log.start, log.end))
+        return log._replace(producers=log.producers and log.producers.restarted(log.batches(), log.start, log.end))
 
     def delete_before(self, start: Offset) -> Log:
         """Move the log start up; the epoch that it falls into begins there (LeaderEpochFileCache.truncateFromStart).
