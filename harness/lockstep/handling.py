@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.lockstep.world import Answered, Asked, Request, Waits
-from reference_model.fetch import Fetch, fetch
+from reference_model.fetch import Fetch, Fetched, fetch
+from reference_model.log import Record
 from reference_model.offsets import ListOffsets, OffsetForLeaderEpoch, list_offsets, offset_for_leader_epoch
 from reference_model.parameters import Parameters
 from reference_model.produce import Produce, Waiting, produce
@@ -34,10 +35,15 @@ def answer(parameters: Parameters, replica: Replica, request: Request) -> object
     """What a replica answers at once, to requests that leave it as it is."""
     match request:
         case Fetch():
-            return fetch(parameters, replica, request)
+            return _told(fetch(parameters, replica, request))
         case ListOffsets():
             return list_offsets(parameters, replica, request)
         case OffsetForLeaderEpoch():
             return offset_for_leader_epoch(replica, request)
         case _:
             raise TypeError(f"the reference model has no answer to {request}")
+
+
+def _told(fetched: Fetched) -> Fetched:
+    """What is compared of an answer: offsets, and records with their epochs."""
+    return fetched._replace(records=tuple(Record(epoch, value) for epoch, value, _ in fetched.records), aborted=())

@@ -1,0 +1,363 @@
+"""Steps on a live cluster and on the model at once, until the cluster does what the model does not permit."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.clients.wire.connection import Connection, Pending
+from harness.clients.wire.elections import Election as WireElection
+from harness.clients.wire.elections import elect_leader
+from harness.clients.wire.reassignments import reassign
+from harness.clients.wire.refusals import Refused
+from harness.closeable import Closeable
+from harness.cluster.cluster import Cluster
+from harness.cluster.node import NodeState
+from harness.cluster.spec import Listener
+from harness.lockstep import translating
+from harness.lockstep.explaining import Assignment, Election, Wish
+from harness.lockstep.following import Following, words
+from harness.lockstep.numbering import Numbering
+from harness.lockstep.observers.decisions import ControllerObserver
+from harness.lockstep.steps import (
+    Ask,
+    AskEpochEnd,
+    Cut,
+    Elect,
+    Kill,
+    Mend,
+    Pause,
+    Read,
+    Reassign,
+    Resume,
+    Start,
+    Step,
+    Stop,
+    Until,
+    Wait,
+    Write,
+)
+from harness.lockstep.timing import Timing
+from harness.lockstep.translating import Exchange
+from harness.lockstep.world import OPERATIONS
+from harness.network.topology import Link
+from harness.wait import WaitTimeout, wait_until
+from reference_model.controller import Controller
+from reference_model.errors import Error
+from reference_model.parameters import Mode, Parameters
+from reference_model.registration import Registration
+
+PATIENCE_S = 0.15
+"""For how long a step waits for an answer that may take longer."""
+ANSWER_S = 10.0
+"""For how long it waits for one that may not."""
+WAIT_S = 60.0
+NO_PARTITION = Registration(replicas=(), isr=frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A step that was taken."""
+
+    step: Step
+    seen: str
+    """What the cluster answered, in words."""
+    decisions: tuple[str, ...]
+    belief: int
+    """How many states explain everything so far."""
+    took_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Open:
+    """A write that waits for its answer."""
+
+    broker: int
+    exchange: Exchange
+    connection: Connection
+    pending: Pending[Any]
+    sent: int
+    partition: Registration
+    """As the controller had it when it was sent."""
+    alone: bool
+    """Whether no other write was open with it."""
+
+
+class Stepper(Closeable):
+    """Takes steps on one partition of a cluster."""
+
+    def __init__(
+        self, cluster: Cluster, topic: str, observer: ControllerObserver, parameters: Parameters, timing: Timing
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._observer = observer
+        self._timing = timing
+        self._number = Numbering(cluster.broker_ids)
+        self._connections: dict[int, Connection] = {}
+        self._open: dict[int, _Open] = {}
+        self._written = 0
+        self._decisions: list[str] = []
+        self.controller = self._number.controller(observer.current)
+        """What the controller knew when it was last looked at."""
+        self.following = Following(parameters, self.controller.with_partition(NO_PARTITION))
+        self._wish(Assignment(self.controller.partition.replicas))
+        self.following.decide(self.controller)
+        timing.decided(Controller(), self.controller, time.monotonic_ns())
+
+    def close(self) -> None:
+        for connection in [*self._connections.values(), *(write.connection for write in self._open.values())]:
+            connection.close()
+
+    def take(self, step: Step) -> Done:
+        """Take a step; raises `Divergence` if the model does not permit what is seen."""
+        began = time.monotonic_ns()
+        self._decisions = []
+        seen = self._take(step)
+        took = time.monotonic_ns() - began
+        return Done(
+            step=step, seen=seen, decisions=tuple(self._decisions), belief=len(self.following.belief), took_ns=took
+        )
+
+    def _take(self, step: Step) -> str:
+        match step:
+            case Write(acks=-1):
+                return self._write(step)
+            case Write() | Read() | Ask() | AskEpochEnd():
+                return self._ask(step)
+            case Kill() | Stop():
+                return self._end(step)
+            case Start():
+                return self._start(step.broker)
+            case Pause() | Resume():
+                return self._hold(step)
+            case Cut() | Mend():
+                return self._link(step)
+            case Elect() | Reassign():
+                return self._administer(step)
+            case Wait():
+                return self._wait(step.until)
+
+    # Requests
+
+    def _ask(self, step: Write | Read | Ask | AskEpochEnd) -> str:
+        """Ask a broker and wait for its answer, which is given at once."""
+        exchange = self._exchange(step)
+        slot = self._free_slot()
+        try:
+            reply = exchange.read(exchange.send(self._connection(step.broker)).answer(ANSWER_S))
+        except OSError as error:
+            self._connections.pop(step.broker).close()
+            return self._unanswered(slot, step, exchange, error)
+        self._observe(lambda: self.following.ask(slot, self._number(step.broker), exchange.request, reply))
+        self.following.answer(slot, reply)
+        return translating.words(reply)
+
+    def _unanswered(self, slot: int, step: Step, exchange: Exchange, error: OSError) -> str:
+        """Whether a write was appended nobody knows; with acks=0 a refusal is told by closing the connection."""
+        if isinstance(step, Write):
+            self._observe(lambda: self.following.ask(slot, self._number(step.broker), exchange.request))
+            self.following.forget(slot)
+        return f"no answer ({error})"
+
+    def _write(self, step: Write) -> str:
+        """Write with acks=all: it may wait for followers that cannot come."""
+        exchange = self._exchange(step)
+        slot = self._free_slot()
+        connection = Connection(self._cluster.direct(step.broker), self._cluster.access(), ANSWER_S)
+        sent = time.monotonic_ns()
+        write = _Open(
+            broker=self._number(step.broker),
+            exchange=exchange,
+            connection=connection,
+            pending=exchange.send(connection),
+            sent=sent,
+            partition=self.controller.partition,
+            alone=not self._open,
+        )
+        self._open[slot] = write
+        self._timing.opened[slot] = sent
+        select.select([connection], [], [], PATIENCE_S)
+        return self._observe(lambda: self.following.ask(slot, write.broker, exchange.request)) or "not answered yet"
+
+    def _exchange(self, step: Write | Read | Ask | AskEpochEnd) -> Exchange:
+        match step:
+            case Write():
+                values = tuple(range(self._written, self._written + step.records))
+                self._written += step.records
+                return translating.write(step, self._topic, values)
+            case Read():
+                return translating.read(step, self._topic)
+            case Ask():
+                return translating.ask(step, self._topic)
+            case AskEpochEnd():
+                return translating.ask_epoch_end(step, self._topic)
+
+    def _connection(self, broker: int) -> Connection:
+        if broker not in self._connections:
+            self._connections[broker] = Connection(self._cluster.direct(broker), self._cluster.access(), ANSWER_S)
+        return self._connections[broker]
+
+    def _free_slot(self) -> int:
+        return next(slot for slot in range(OPERATIONS) if slot not in self._open)
+
+    @property
+    def full(self) -> bool:
+        """Whether no further write may be left open."""
+        return len(self._open) >= OPERATIONS - 1
+
+    # Faults
+
+    def _end(self, step: Kill | Stop) -> str:
+        """End a broker's process. What it said before is taken in before it is gone from the model."""
+        number = self._number(step.broker)
+        occasions = self.following.occasions
+        clean = isinstance(step, Stop)
+        if clean:
+            self.following.occasions = occasions._replace(leaving=occasions.leaving | {number})
+        node = self._cluster.broker(step.broker)
+        node.stop() if clean else node.kill()
+        self._observe()
+        self.following.kill(number, clean=clean)
+        occasions = self.following.occasions
+        self.following.occasions = occasions._replace(
+            left=occasions.left | {number} if clean else occasions.left - {number}
+        )
+        if step.broker in self._connections:
+            self._connections.pop(step.broker).close()
+        return "ended"
+
+    def _start(self, broker: int) -> str:
+        self._cluster.broker(broker).start()
+        number, occasions = self._number(broker), self.following.occasions
+        self.following.start(number)
+        self.following.occasions = occasions._replace(leaving=occasions.leaving - {number})
+        self._observe()
+        return "started"
+
+    def _hold(self, step: Pause | Resume) -> str:
+        number, around = self._number(step.broker), self.following.around
+        if isinstance(step, Pause):
+            self._cluster.broker(step.broker).pause()
+            self._observe()
+            self.following.surround(paused=around.paused | {number})
+            return "paused"
+        self._cluster.broker(step.broker).resume()
+        self.following.surround(paused=around.paused - {number})
+        self._observe()
+        return "resumed"
+
+    def _link(self, step: Cut | Mend) -> str:
+        link = Link(source=f"broker-{step.follower}", destination=f"broker-{step.leader}", listener=Listener.REPL)
+        pair = self._number(step.follower), self._number(step.leader)
+        if isinstance(step, Cut):
+            self._cluster.links.cut(link)
+            self._observe()
+            self.following.surround(cut=self.following.around.cut | {pair})
+            return "cut"
+        self._cluster.links.mend(link)
+        self.following.surround(cut=self.following.around.cut - {pair})
+        self._observe()
+        return "mended"
+
+    # Administration
+
+    def _administer(self, step: Elect | Reassign) -> str:
+        """Ask the controller for something; what it does is seen in its decisions."""
+        try:
+            self._ask_controller(step)
+        except (Refused, OSError) as error:
+            answer = str(error)
+        else:
+            answer = "done"
+        self._observe()
+        return answer
+
+    def _ask_controller(self, step: Elect | Reassign) -> None:
+        told = {view.controller for view in self._cluster.ask_all().values()}
+        address = self._cluster.direct(next(id_ for id_ in told if id_ in self._cluster.broker_ids))
+        if isinstance(step, Elect):
+            self._wish(Election(step.unclean))
+            election = WireElection.UNCLEAN if step.unclean else WireElection.PREFERRED
+            elect_leader(address, self._topic, 0, election, access=self._cluster.access())
+        else:
+            self._wish(Assignment(tuple(self._number(id_) for id_ in step.replicas)))
+            reassign(address, self._topic, 0, step.replicas, access=self._cluster.access())
+
+    def _wish(self, wish: Wish) -> None:
+        self.following.occasions = self.following.occasions._replace(wishes=frozenset({wish}))
+
+    # Observation
+
+    def _observe(self, asked: Callable[[], None] = lambda: None) -> str:
+        """Take in all that was answered and decided until now; returns what open writes were answered.
+
+        Answers are looked at before decisions, and taken in after them: a broker may have answered by what the
+        controller had decided meanwhile.
+        """
+        answers = {slot: _answer(write) for slot, write in self._open.items() if write.pending.ready()}
+        decisions = self._observer.poll()
+        self.following.surround(late=self._timing.late(), expired=self._timing.expired())
+        asked()
+        for decision in decisions:
+            self._decide(self._number.controller(decision.controller), decision.after_ns)
+        told = [self._answered(slot, answer) for slot, answer in answers.items()]
+        return "; ".join(told)
+
+    def _decide(self, seen: Controller, not_before: int) -> None:
+        silent = self._timing.silent()
+        if self.following.parameters.mode is Mode.ZK:  # there it is seen
+            silent = frozenset(broker for broker, registration in seen.brokers if registration.fenced)
+        self.following.occasions = self.following.occasions._replace(silent=silent)
+        self.following.decide(seen)
+        self._timing.decided(self.controller, seen, not_before)
+        self.controller = seen
+        self._decisions.append(words(seen))
+
+    def _answered(self, slot: int, reply: Any | None) -> str:
+        """An open write is answered, or never will be."""
+        write = self._open.pop(slot)
+        write.connection.close()
+        del self._timing.opened[slot]
+        if reply is None:
+            self.following.forget(slot)
+            return f"write {slot} is never answered"
+        self.following.answer(slot, reply)
+        if write.alone and reply.error is Error.NONE and write.partition == self.controller.partition:
+            self._timing.committed(write.partition.isr, write.partition.leader, write.sent)
+        return f"write {slot}: {translating.words(reply)}"
+
+    def _wait(self, until: Until) -> str:
+        try:
+            wait_until(lambda: self._come_about(until), timeout_s=WAIT_S, what=str(until), interval_s=0.05)
+        except WaitTimeout:
+            return "it did not come about"
+        return "it came about"
+
+    def _come_about(self, until: Until) -> bool:
+        self._observe()
+        partition = self.controller.partition
+        running = {
+            self._number(id_)
+            for id_ in self._cluster.broker_ids
+            if self._cluster.broker(id_).state() is NodeState.RUNNING
+        }
+        match until:
+            case Until.ANSWERS:
+                return not self._open
+            case Until.IN_SYNC:
+                return running <= partition.isr
+            case Until.SHRUNK:
+                return partition.isr < frozenset(partition.replicas)
+            case Until.LED:
+                return partition.leader in running
+
+
+def _answer(write: _Open) -> Any | None:
+    try:
+        return write.exchange.read(write.pending.answer(0))
+    except OSError:
+        return None

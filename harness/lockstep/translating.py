@@ -1,0 +1,169 @@
+"""Requests and answers: as the wire has them, and as the reference model has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from harness.clients.wire import fetch as fetching
+from harness.clients.wire import offsets
+from harness.clients.wire import produce as producing
+from harness.clients.wire.connection import Connection, Pending
+from harness.clients.wire.records import Batch, FetchedRecord, Producer
+from harness.lockstep.steps import Ask, AskEpochEnd, Reach, Read, Sender, Write
+from reference_model.errors import Error
+from reference_model.fetch import Fetch, Fetched, Isolation
+from reference_model.log import Record
+from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch, Timestamp
+from reference_model.produce import Acks, Produce, Produced, Unanswered
+from reference_model.producer_state import Batch as ModelBatch
+
+WRITE_TIMEOUT_MS = 4_000
+"""For how long a broker lets a write with acks=all wait."""
+
+ISOLATIONS = {
+    Reach.HIGH_WATERMARK: Isolation.READ_UNCOMMITTED,
+    Reach.LAST_STABLE_OFFSET: Isolation.READ_COMMITTED,
+    Reach.LOG_END: Isolation.LOG_END,
+}
+ISOLATION_LEVELS = {
+    Reach.HIGH_WATERMARK: fetching.Isolation.READ_UNCOMMITTED,
+    Reach.LAST_STABLE_OFFSET: fetching.Isolation.READ_COMMITTED,
+    Reach.LOG_END: fetching.Isolation.READ_UNCOMMITTED,
+}
+
+
+class Exchange(NamedTuple):
+    """One request in both languages, and how to translate the answer."""
+
+    request: Any
+    """The model's."""
+    send: Callable[[Connection], Pending[Any]]
+    read: Callable[[Any], Any]
+    """The wire's answer as the model gives it."""
+
+
+def write(step: Write, topic: str, values: tuple[int, ...]) -> Exchange:
+    sender = step.sender
+    batch = Batch(values=tuple(str(value).encode() for value in values))
+    if sender is not None:
+        producer = Producer(id=sender.producer_id, epoch=sender.epoch)
+        batch = replace(batch, producer=producer, base_sequence=sender.sequence)
+    request = Produce(Acks(step.acks), values, None if sender is None else _batch(sender, len(values)))
+
+    def send(connection: Connection) -> Pending[producing.Produced]:
+        return producing.produce(connection, topic, 0, batch, acks=step.acks, timeout_ms=WRITE_TIMEOUT_MS)
+
+    return Exchange(request, send, lambda answer: _produced(answer, step.acks))
+
+
+def _batch(sender: Sender, records: int) -> ModelBatch:
+    return ModelBatch(sender.producer_id, sender.epoch, sender.sequence, records)
+
+
+def _produced(answer: producing.Produced, acks: int) -> Produced | Unanswered:
+    if acks == Acks.NONE:
+        return Unanswered(closed=answer.error is not ErrorCode.none)
+    error = Error(int(answer.error))
+    return Produced(error, answer.base_offset if error is Error.NONE else None)
+
+
+def read(step: Read, topic: str) -> Exchange:
+    request = Fetch(step.offset, ISOLATIONS[step.reach], step.leader_epoch)
+    replica = fetching.DEBUGGING_CONSUMER if step.reach is Reach.LOG_END else fetching.CONSUMER
+
+    def send(connection: Connection) -> Pending[fetching.Fetched]:
+        return fetching.fetch(
+            connection,
+            topic,
+            0,
+            step.offset,
+            replica_id=replica,
+            isolation=ISOLATION_LEVELS[step.reach],
+            current_leader_epoch=_or_none(step.leader_epoch),
+        )
+
+    return Exchange(request, send, _fetched)
+
+
+def _fetched(answer: fetching.Fetched) -> Fetched:
+    error = Error(int(answer.error))
+    if error is not Error.NONE:
+        return Fetched(error)
+    return Fetched(
+        error,
+        tuple(_record(record) for record in answer.records),
+        high_watermark=answer.high_watermark,
+        last_stable_offset=answer.last_stable_offset,
+        log_start=answer.log_start,
+    )
+
+
+def _record(record: FetchedRecord) -> Record:
+    assert record.value is not None
+    return Record(record.partition_leader_epoch, int(record.value))
+
+
+def ask(step: Ask, topic: str) -> Exchange:
+    timestamp = Timestamp.EARLIEST if step.earliest else Timestamp.LATEST
+    debugging = step.reach is Reach.LOG_END
+    request = ListOffsets(timestamp, ISOLATIONS[step.reach], step.leader_epoch, of_leader_only=not debugging)
+
+    def send(connection: Connection) -> Pending[offsets.Listed]:
+        return offsets.list_offsets(
+            connection,
+            topic,
+            0,
+            int(timestamp),
+            replica_id=offsets.DEBUGGING_REPLICA if debugging else fetching.CONSUMER,
+            isolation=ISOLATION_LEVELS[step.reach],
+            current_leader_epoch=_or_none(step.leader_epoch),
+        )
+
+    return Exchange(request, send, _listed)
+
+
+def _listed(answer: offsets.Listed) -> Listed:
+    error = Error(int(answer.error))
+    return Listed(error, answer.offset, answer.leader_epoch) if error is Error.NONE else Listed(error)
+
+
+def ask_epoch_end(step: AskEpochEnd, topic: str) -> Exchange:
+    def send(connection: Connection) -> Pending[offsets.EpochEnd]:
+        known = _or_none(step.leader_epoch)
+        return offsets.offset_for_leader_epoch(connection, topic, 0, step.epoch, current_leader_epoch=known)
+
+    return Exchange(OffsetForLeaderEpoch(step.epoch, step.leader_epoch), send, _end_of_epoch)
+
+
+def _end_of_epoch(answer: offsets.EpochEnd) -> EndOfEpoch:
+    error = Error(int(answer.error))
+    return EndOfEpoch(error, answer.leader_epoch, answer.end) if error is Error.NONE else EndOfEpoch(error)
+
+
+def _or_none(epoch: int | None) -> int:
+    return fetching.NO_EPOCH if epoch is None else epoch
+
+
+def words(reply: Any) -> str:
+    """An answer of the model's kind, for people."""
+    match reply:
+        case Unanswered():
+            return "refused, and the connection closed" if reply.closed else "taken"
+        case Produced(error=Error.NONE):
+            return f"written at {reply.offset}"
+        case Fetched(error=Error.NONE):
+            records = ", ".join(f"{record.value} of epoch {record.epoch}" for record in reply.records)
+            return (
+                f"[{records}], high watermark {reply.high_watermark}, last stable offset {reply.last_stable_offset}, "
+                f"log start {reply.log_start}"
+            )
+        case Listed(error=Error.NONE):
+            return f"offset {reply.offset} of epoch {reply.leader_epoch}"
+        case EndOfEpoch(error=Error.NONE):
+            return f"epoch {reply.epoch} ends at {reply.end}"
+        case _:
+            return str(reply.error.name)
