@@ -106,11 +106,12 @@ def parse(records: bytes | None, fetch_offset: int) -> tuple[FetchedRecord, ...]
     A broker sends whole batches, so the first may begin earlier, and the last may be cut off where the bytes ended.
     """
     return tuple(
-        record for batch in _batches(records or b"") for record in _records(batch) if record.offset >= fetch_offset
+        record for batch in batches(records or b"") for record in _records(batch) if record.offset >= fetch_offset
     )
 
 
-def _batches(records: bytes) -> Iterator[RecordBatch]:
+def batches(records: bytes) -> Iterator[RecordBatch]:
+    """The whole batches of a fetch, or of a segment file."""
     position = 0
     while len(records) >= position + LENGTH_END:
         (length,) = struct.unpack_from(">i", records, position + 8)

@@ -20,7 +20,7 @@ class Decision:
     causes: tuple[str, ...]
     """The records or znodes that brought it, in words."""
     through: tuple[Controller, ...] = ()
-    """What lies between the last decision and this one, after each record that changed something but the last.
+    """After each of the causes but the last.
 
     One event's records are in one batch, and brokers see all of a batch or nothing. But KRaft's controller may put the
     records of several events that come close together into one batch, and then these tell them apart.
@@ -36,9 +36,16 @@ class Decision:
 class ControllerObserver(Closeable):
     """Follows what the controller decides about one partition."""
 
-    current: Controller
-    """As of the last poll."""
+    @property
+    @abstractmethod
+    def current(self) -> Controller:
+        """What the controller knew at the last poll."""
+
+    @property
+    @abstractmethod
+    def answered(self) -> bool:
+        """Whether any poll was answered yet."""
 
     @abstractmethod
     def poll(self) -> list[Decision]:
-        """What was decided since the last poll, oldest first; none while no controller answers."""
+        """What was decided since the last poll, oldest first; nothing while nobody can be asked."""

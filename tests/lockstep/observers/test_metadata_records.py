@@ -8,7 +8,7 @@ import re
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields
 from types import NoneType
 from typing import Any, get_args, get_origin
 
@@ -61,9 +61,9 @@ def ours(record: type[Any], newest: int) -> Iterator[Declared]:
         if metadata["since"] > newest:
             continue
         inner, array, nullable = shape(declared)
-        kafka_type = inner.__name__ if is_dataclass(inner) else metadata["kafka_type"]
+        kafka_type = metadata.get("kafka_type", inner.__name__)
         yield declared.name, "[]" * array + kafka_type, metadata["since"], metadata.get("tag"), nullable
-        for part in ours(inner, newest) if is_dataclass(inner) else ():
+        for part in ours(inner, newest) if "kafka_type" not in metadata else ():
             yield (f"{declared.name}.{part[0]}", *part[1:])
 
 
