@@ -32,21 +32,6 @@ LONGEST = 6
 """So many causes may lie between two decisions."""
 
 
-class Election(NamedTuple):
-    """Somebody asked for an election."""
-
-    unclean: bool = False
-
-
-class Assignment(NamedTuple):
-    """Somebody asked for the partition to be on these brokers."""
-
-    replicas: tuple[BrokerId, ...]
-
-
-Wish = Election | Assignment
-
-
 class Occasions(NamedTuple):
     """What may move a controller besides what leaders ask for."""
 
@@ -56,7 +41,12 @@ class Occasions(NamedTuple):
     """Who was told to shut down."""
     left: Brokers = frozenset()
     """Who did so, and has said so when it registers again."""
-    wishes: frozenset[Wish] = frozenset()
+    preferred: bool = False
+    """Somebody asked for a preferred election."""
+    unclean: bool = False
+    """Somebody asked for an unclean election."""
+    assignment: tuple[BrokerId, ...] | None = None
+    """Somebody asked for the partition to be on these brokers."""
 
 
 class Cause(NamedTuple):
@@ -120,8 +110,7 @@ def _moves(
             yield Cause(f"{request.broker} asked for the ISR {sorted(request.isr)}", granted=request), after
     for broker, registration in seen.brokers:
         yield from _of_broker(parameters, controller, broker, registration.epoch, seen, occasions)
-    for wish in occasions.wishes:
-        yield from _of_wish(parameters, controller, wish)
+    yield from _of_administrator(parameters, controller, occasions)
     if seen.epoch > controller.epoch:
         yield Cause("another controller took over"), move(parameters, controller)
 
@@ -168,15 +157,21 @@ def _half_fenced(
         yield Cause(f"{broker} is gone, and left the ISR"), controller.with_partition(partition)
 
 
-def _of_wish(parameters: Parameters, controller: Controller, wish: Wish) -> Iterator[tuple[Cause, Controller]]:
-    """What an administrator's request may move the controller to."""
-    if isinstance(wish, Election):
-        elect = elect_unclean if wish.unclean else elect_preferred
-        yield Cause(f"{'an unclean' if wish.unclean else 'a preferred'} election"), elect(parameters, controller)[0]
-    elif controller.partition.replicas:
-        yield Cause(f"a reassignment to {list(wish.replicas)}"), reassign(parameters, controller, wish.replicas)[0]
+def _of_administrator(
+    parameters: Parameters, controller: Controller, occasions: Occasions
+) -> Iterator[tuple[Cause, Controller]]:
+    """What somebody's request may move the controller to."""
+    if occasions.preferred:
+        yield Cause("a preferred election"), elect_preferred(parameters, controller)[0]
+    if occasions.unclean:
+        yield Cause("an unclean election"), elect_unclean(parameters, controller)[0]
+    if occasions.assignment is None:
+        return
+    if controller.partition.replicas:
+        moved, _ = reassign(parameters, controller, occasions.assignment)
+        yield Cause(f"a reassignment to {list(occasions.assignment)}"), moved
     else:
-        yield Cause("the topic was created"), create(parameters, controller, wish.replicas)[0]
+        yield Cause("the creation of the topic"), create(parameters, controller, occasions.assignment)[0]
 
 
 def renumbered(controller: Controller, numbers: dict[BrokerId, BrokerId]) -> Controller:

@@ -9,15 +9,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from harness.lockstep.belief import Belief
+from harness.lockstep.events import Answered as AnsweredLate
+from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, GaveUp, Started, Surrounded
 from harness.lockstep.explaining import Explanation, Occasions, explanations
-from harness.lockstep.world import Answered, Asked, Places, Request, Surroundings, Waits, before_creation, replaced
+from harness.lockstep.handling import handle
+from harness.lockstep.world import Answered, Asked, Places, Surroundings, before_creation, replaced
 from reference_model.cluster import Answered as Altered
 from reference_model.cluster import Broker, Metadata, knowing, tidied
 from reference_model.controller import Controller
 from reference_model.machine import State
 from reference_model.parameters import Mode, Parameters
-from reference_model.registration import AlterPartition, BrokerId
+from reference_model.registration import AlterPartition, BrokerId, Registration
 from reference_model.replica import restart
+
+NO_PARTITION = Registration(replicas=(), isr=frozenset())
 
 
 class Divergence(Exception):
@@ -33,25 +38,43 @@ class Divergence(Exception):
 
 
 class Following:
-    """A belief, and what is certain around it."""
+    """A belief, and how it changes with what the model is told."""
 
-    def __init__(self, parameters: Parameters, controller: Controller) -> None:
+    def __init__(self, parameters: Parameters, began: Began) -> None:
         self.parameters = parameters
-        self.places = Places(len(controller.brokers))
-        self.belief = Belief(parameters, before_creation(controller))
-        self.around = Surroundings()
-        self.occasions = Occasions()
+        self.places = Places(len(began.controller.brokers))
+        nothing = began.controller.with_partition(NO_PARTITION)
+        self.belief = Belief(parameters, before_creation(nothing))
+        creation = Occasions(assignment=began.controller.partition.replicas)
+        self._decide(began.controller, creation)
+
+    def tell(self, event: Events) -> None:
+        """Something was done or seen; raises `Divergence` if it cannot be explained."""
+        match event:
+            case Surrounded():
+                self._surround(event.surroundings)
+            case Ended():
+                self._end(event.broker, clean=event.clean)
+            case Started():
+                self._start(event.broker)
+            case Decided():
+                self._decide(event.controller, event.occasions)
+            case Exchanged():
+                self._ask(event)
+            case AnsweredLate():
+                self._answer(event.slot, event.reply.back())
+            case GaveUp():
+                self._give_up(event.slot)
+            case Began():
+                raise TypeError("a partition is created once")
 
     # What is done
 
-    def surround(self, **changes: Any) -> None:
+    def _surround(self, surroundings: Surroundings) -> None:
         """Something is certain from now on: who is cut off or paused, what time has passed."""
-        around = self.around._replace(**changes)
-        if around != self.around:
-            self.around = around
-            self.belief.change(lambda state: [replaced(state, {Places.SURROUNDINGS: around})])
+        self.belief.change(lambda state: [replaced(state, {Places.SURROUNDINGS: surroundings})])
 
-    def kill(self, broker: BrokerId, *, clean: bool = False) -> None:
+    def _end(self, broker: BrokerId, *, clean: bool) -> None:
         """A broker's process has ended; cleanly, its high watermark is on its disk, otherwise any older one may be."""
 
         def ended(state: State) -> Iterator[State]:
@@ -59,12 +82,13 @@ class Following:
             metadata = knowing(state[Places.METADATA], broker, None)
             for stopped in _stopped(process, clean=clean):
                 yield replaced(
-                    state, {**self._unheard(broker), Places.METADATA: metadata, self.places.broker(broker): stopped}
+                    state,
+                    {**unheard(self.places, broker), Places.METADATA: metadata, self.places.broker(broker): stopped},
                 )
 
         self.belief.change(ended)
 
-    def start(self, broker: BrokerId) -> None:
+    def _start(self, broker: BrokerId) -> None:
         """A broker's process runs again, and will learn of what the controller has decided so far, or of later."""
 
         def running(state: State) -> Iterator[State]:
@@ -76,30 +100,24 @@ class Following:
 
         self.belief.change(running)
 
-    def _unheard(self, broker: BrokerId) -> dict[int, Any]:
-        """With a process ends what is on its way to it: fetches, and answers of others."""
-        others = [other for other in self.places.brokers if other != broker]
-        fetches = [self.places.fetching(other, broker) for other in others]
-        answers = [self.places.fetching(broker, other) for other in others]
-        return dict.fromkeys([*fetches, *answers])
-
     # What is seen
 
-    def decide(self, seen: Controller) -> None:
+    def _decide(self, seen: Controller, occasions: Occasions) -> None:
         """The controller was seen to know this."""
         known: dict[Any, list[Explanation]] = {}
 
         def explained(state: State) -> Iterator[State]:
-            metadata: Metadata = state[Places.METADATA]
-            slots = (state[self.places.altering(broker)] for broker in self.places.brokers)
-            asked = tuple(slot for slot in slots if isinstance(slot, AlterPartition))
-            key = metadata.controller, asked
-            if key not in known:
-                known[key] = list(explanations(self.parameters, metadata.controller, seen, self.occasions, asked))
-            for explanation in known[key]:
+            controller, asked = state[Places.METADATA].controller, self._asked(state)
+            if (controller, asked) not in known:
+                known[controller, asked] = list(explanations(self.parameters, controller, seen, occasions, asked))
+            for explanation in known[controller, asked]:
                 yield self._after(state, explanation)
 
-        self._expect(explained, f"the controller knows {words(seen)}", self._decisions)
+        self._expect(explained, f"the controller knows {words(seen)}", lambda: self._decisions(occasions))
+
+    def _asked(self, state: State) -> tuple[AlterPartition, ...]:
+        slots = (state[self.places.altering(broker)] for broker in self.places.brokers)
+        return tuple(slot for slot in slots if isinstance(slot, AlterPartition))
 
     def _after(self, state: State, explanation: Explanation) -> State:
         """A state in which the controller did this: leaders are answered, and brokers may learn of it."""
@@ -115,45 +133,52 @@ class Following:
                 parts[place] = _registered(state[place], after)
         return replaced(state, parts)
 
-    def _decisions(self) -> set[str]:
-        """What the controller might have done instead, as far as one cause goes."""
-        permitted = set()
-        for state in self.belief.states:
-            slots = (state[self.places.altering(broker)] for broker in self.places.brokers)
-            permitted |= {
-                f"{slot.broker} asks for the ISR {sorted(slot.isr)}"
-                for slot in slots
-                if isinstance(slot, AlterPartition)
-            }
-        silent = {f"the session of {broker} may end" for broker in self.occasions.silent}
-        return permitted | silent | {str(wish) for wish in self.occasions.wishes}
+    def _decisions(self, occasions: Occasions) -> set[str]:
+        """What may have moved the controller otherwise."""
+        asked = {request for state in self.belief.states for request in self._asked(state)}
+        isrs = {f"{request.broker} asks for the ISR {sorted(request.isr)}" for request in asked}
+        silent = {f"the session of {broker} ends" for broker in occasions.silent}
+        leaving = {f"{broker} leaves" for broker in occasions.leaving}
+        return isrs | silent | leaving
 
-    def ask(self, slot: int, broker: BrokerId, request: Request, reply: Any = None) -> None:
+    def _ask(self, exchanged: Exchanged) -> None:
         """A client asks a broker; where the answer is known already, only what leads to it is of interest."""
-        operation = Asked(broker, request, reply)
-        self.belief.change(lambda state: [replaced(state, {self.places.operation(slot): operation})])
+        request = exchanged.request.back()
+        reply = None if exchanged.reply is None else exchanged.reply.back()
+        operation = Asked(exchanged.broker, request, reply)
+        self.belief.change(lambda state: [replaced(state, {self.places.operation(exchanged.slot): operation})])
 
-    def answer(self, slot: int, reply: Any) -> None:
+    def _answer(self, slot: int, reply: Any) -> None:
         """The client has this answer."""
         place = self.places.operation(slot)
 
         def agrees(state: State) -> Iterable[State]:
             return [replaced(state, {place: None})] if state[place] == Answered(reply) else []
 
-        self._expect(
-            agrees,
-            f"{reply}",
-            lambda: {str(part.reply) for part in self.belief.parts(place) if isinstance(part, Answered)},
-        )
+        self._expect(agrees, f"{reply}", lambda: self._replies(place))
 
-    def forget(self, slot: int) -> None:
+    def _replies(self, place: int) -> set[str]:
+        """What else might be answered to a request, by anyone who explains what was seen before it."""
+        permitted = set()
+        for state in self.belief.states:
+            operation = state[place]
+            if isinstance(operation, Asked):
+                replica = state[self.places.broker(operation.broker)].replica
+                permitted |= {
+                    str(after.reply if isinstance(after, Answered) else after.waiting)
+                    for _, after in handle(self.parameters, replica, operation._replace(reply=None))
+                }
+            elif operation is not None:
+                permitted.add(str(operation))
+        return permitted
+
+    def _give_up(self, slot: int) -> None:
         """The client will never know: its connection broke. The request may have been handled, or may yet be."""
         place = self.places.operation(slot)
 
         def unknown(state: State) -> Iterable[State]:
-            operation = state[place]
             given_up = [replaced(state, {place: None})]
-            return given_up if operation is None or isinstance(operation, Answered | Waits) else [*given_up, state]
+            return [*given_up, state] if isinstance(state[place], Asked) else given_up
 
         self.belief.change(unknown)
 
@@ -163,6 +188,14 @@ class Following:
         if not after:
             raise Divergence(seen, tuple(sorted(permitted())), before)
         self.belief.replace(after)
+
+
+def unheard(places: Places, broker: BrokerId) -> dict[int, None]:
+    """With a process ends what is on its way to it: fetches, and answers of others."""
+    others = [other for other in places.brokers if other != broker]
+    fetches = [places.fetching(other, broker) for other in others]
+    answers = [places.fetching(broker, other) for other in others]
+    return dict.fromkeys([*fetches, *answers])
 
 
 def _stopped(process: Broker, *, clean: bool) -> Iterator[Broker]:

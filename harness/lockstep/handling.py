@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from harness.lockstep.world import Answered, Asked, Request, Waits
+from reference_model.errors import Error
 from reference_model.fetch import Fetch, Fetched, fetch
-from reference_model.log import Record
+from reference_model.log import Epoch, Offset
 from reference_model.offsets import ListOffsets, OffsetForLeaderEpoch, list_offsets, offset_for_leader_epoch
 from reference_model.parameters import Parameters
 from reference_model.produce import Produce, Waiting, produce
@@ -44,6 +46,16 @@ def answer(parameters: Parameters, replica: Replica, request: Request) -> object
             raise TypeError(f"the reference model has no answer to {request}")
 
 
-def _told(fetched: Fetched) -> Fetched:
-    """What is compared of an answer: offsets, and records with their epochs."""
-    return fetched._replace(records=tuple(Record(epoch, value) for epoch, value, _ in fetched.records), aborted=())
+class Told(NamedTuple):
+    """What is compared of the answer to a fetch: offsets, and records with their epochs."""
+
+    error: Error
+    records: tuple[tuple[Epoch, int], ...] = ()
+    high_watermark: Offset = -1
+    last_stable_offset: Offset = -1
+    log_start: Offset = -1
+
+
+def _told(fetched: Fetched) -> Told:
+    records = tuple((record.epoch, record.value) for record in fetched.records)
+    return Told(fetched.error, records, fetched.high_watermark, fetched.last_stable_offset, fetched.log_start)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,19 @@ from harness.cluster.cluster import Cluster
 from harness.cluster.node import NodeState
 from harness.cluster.spec import Listener
 from harness.lockstep import translating
-from harness.lockstep.explaining import Assignment, Election, Wish
+from harness.lockstep.events import (
+    Answered,
+    Began,
+    Decided,
+    Ended,
+    Events,
+    Exchanged,
+    GaveUp,
+    Named,
+    Started,
+    Surrounded,
+)
+from harness.lockstep.explaining import Occasions
 from harness.lockstep.following import Following, words
 from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
@@ -42,7 +53,7 @@ from harness.lockstep.steps import (
 )
 from harness.lockstep.timing import Timing
 from harness.lockstep.translating import Exchange
-from harness.lockstep.world import OPERATIONS
+from harness.lockstep.world import OPERATIONS, Surroundings
 from harness.network.topology import Link
 from harness.wait import WaitTimeout, wait_until
 from reference_model.controller import Controller
@@ -55,7 +66,6 @@ PATIENCE_S = 0.15
 ANSWER_S = 10.0
 """For how long it waits for one that may not."""
 WAIT_S = 60.0
-NO_PARTITION = Registration(replicas=(), isr=frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +85,6 @@ class Done:
 class _Open:
     """A write that waits for its answer."""
 
-    broker: int
     exchange: Exchange
     connection: Connection
     pending: Pending[Any]
@@ -103,9 +112,12 @@ class Stepper(Closeable):
         self._decisions: list[str] = []
         self.controller = self._number.controller(observer.current)
         """What the controller knew when it was last looked at."""
-        self.following = Following(parameters, self.controller.with_partition(NO_PARTITION))
-        self._wish(Assignment(self.controller.partition.replicas))
-        self.following.decide(self.controller)
+        self._around = Surroundings()
+        self._occasions = Occasions()
+        began = Began(controller=self.controller)
+        self.events: list[Events] = [began]
+        """All that the model was told."""
+        self.following = Following(parameters, began)
         timing.decided(Controller(), self.controller, time.monotonic_ns())
 
     def close(self) -> None:
@@ -121,6 +133,15 @@ class Stepper(Closeable):
         return Done(
             step=step, seen=seen, decisions=tuple(self._decisions), belief=len(self.following.belief), took_ns=took
         )
+
+    def _tell(self, event: Events) -> None:
+        self.events.append(event)
+        self.following.tell(event)
+
+    def _surround(self, around: Surroundings) -> None:
+        if around != self._around:
+            self._around = around
+            self._tell(Surrounded(surroundings=around))
 
     def _take(self, step: Step) -> str:
         match step:
@@ -152,15 +173,23 @@ class Stepper(Closeable):
         except OSError as error:
             self._connections.pop(step.broker).close()
             return self._unanswered(slot, step, exchange, error)
-        self._observe(lambda: self.following.ask(slot, self._number(step.broker), exchange.request, reply))
-        self.following.answer(slot, reply)
+        self._observe(self._exchanged(slot, step.broker, exchange, reply))
+        self._tell(Answered(slot=slot, reply=Named.of(reply)))
         return translating.words(reply)
+
+    def _exchanged(self, slot: int, broker: int, exchange: Exchange, reply: Any = None) -> Exchanged:
+        return Exchanged(
+            slot=slot,
+            broker=self._number(broker),
+            request=Named.of(exchange.request),
+            reply=None if reply is None else Named.of(reply),
+        )
 
     def _unanswered(self, slot: int, step: Step, exchange: Exchange, error: OSError) -> str:
         """Whether a write was appended nobody knows; with acks=0 a refusal is told by closing the connection."""
         if isinstance(step, Write):
-            self._observe(lambda: self.following.ask(slot, self._number(step.broker), exchange.request))
-            self.following.forget(slot)
+            self._observe(self._exchanged(slot, step.broker, exchange))
+            self._tell(GaveUp(slot=slot))
         return f"no answer ({error})"
 
     def _write(self, step: Write) -> str:
@@ -169,8 +198,7 @@ class Stepper(Closeable):
         slot = self._free_slot()
         connection = Connection(self._cluster.direct(step.broker), self._cluster.access(), ANSWER_S)
         sent = time.monotonic_ns()
-        write = _Open(
-            broker=self._number(step.broker),
+        self._open[slot] = _Open(
             exchange=exchange,
             connection=connection,
             pending=exchange.send(connection),
@@ -178,10 +206,9 @@ class Stepper(Closeable):
             partition=self.controller.partition,
             alone=not self._open,
         )
-        self._open[slot] = write
         self._timing.opened[slot] = sent
         select.select([connection], [], [], PATIENCE_S)
-        return self._observe(lambda: self.following.ask(slot, write.broker, exchange.request)) or "not answered yet"
+        return self._observe(self._exchanged(slot, step.broker, exchange)) or "not answered yet"
 
     def _exchange(self, step: Write | Read | Ask | AskEpochEnd) -> Exchange:
         match step:
@@ -214,52 +241,51 @@ class Stepper(Closeable):
     def _end(self, step: Kill | Stop) -> str:
         """End a broker's process. What it said before is taken in before it is gone from the model."""
         number = self._number(step.broker)
-        occasions = self.following.occasions
         clean = isinstance(step, Stop)
-        if clean:
-            self.following.occasions = occasions._replace(leaving=occasions.leaving | {number})
         node = self._cluster.broker(step.broker)
-        node.stop() if clean else node.kill()
+        if clean:
+            self._occasions = self._occasions._replace(leaving=self._occasions.leaving | {number})
+            node.stop()
+        else:
+            node.kill()
         self._observe()
-        self.following.kill(number, clean=clean)
-        occasions = self.following.occasions
-        self.following.occasions = occasions._replace(
-            left=occasions.left | {number} if clean else occasions.left - {number}
-        )
+        self._tell(Ended(broker=number, clean=clean))
+        left = self._occasions.left | {number} if clean else self._occasions.left - {number}
+        self._occasions = self._occasions._replace(left=left)
         if step.broker in self._connections:
             self._connections.pop(step.broker).close()
         return "ended"
 
     def _start(self, broker: int) -> str:
         self._cluster.broker(broker).start()
-        number, occasions = self._number(broker), self.following.occasions
-        self.following.start(number)
-        self.following.occasions = occasions._replace(leaving=occasions.leaving - {number})
+        number = self._number(broker)
+        self._tell(Started(broker=number))
+        self._occasions = self._occasions._replace(leaving=self._occasions.leaving - {number})
         self._observe()
         return "started"
 
     def _hold(self, step: Pause | Resume) -> str:
-        number, around = self._number(step.broker), self.following.around
+        number = frozenset({self._number(step.broker)})
         if isinstance(step, Pause):
             self._cluster.broker(step.broker).pause()
             self._observe()
-            self.following.surround(paused=around.paused | {number})
+            self._surround(self._around._replace(paused=self._around.paused | number))
             return "paused"
         self._cluster.broker(step.broker).resume()
-        self.following.surround(paused=around.paused - {number})
+        self._surround(self._around._replace(paused=self._around.paused - number))
         self._observe()
         return "resumed"
 
     def _link(self, step: Cut | Mend) -> str:
         link = Link(source=f"broker-{step.follower}", destination=f"broker-{step.leader}", listener=Listener.REPL)
-        pair = self._number(step.follower), self._number(step.leader)
+        pair = frozenset({(self._number(step.follower), self._number(step.leader))})
         if isinstance(step, Cut):
             self._cluster.links.cut(link)
             self._observe()
-            self.following.surround(cut=self.following.around.cut | {pair})
+            self._surround(self._around._replace(cut=self._around.cut | pair))
             return "cut"
         self._cluster.links.mend(link)
-        self.following.surround(cut=self.following.around.cut - {pair})
+        self._surround(self._around._replace(cut=self._around.cut - pair))
         self._observe()
         return "mended"
 
@@ -280,19 +306,17 @@ class Stepper(Closeable):
         told = {view.controller for view in self._cluster.ask_all().values()}
         address = self._cluster.direct(next(id_ for id_ in told if id_ in self._cluster.broker_ids))
         if isinstance(step, Elect):
-            self._wish(Election(step.unclean))
+            self._occasions = self._occasions._replace(preferred=not step.unclean, unclean=step.unclean)
             election = WireElection.UNCLEAN if step.unclean else WireElection.PREFERRED
             elect_leader(address, self._topic, 0, election, access=self._cluster.access())
         else:
-            self._wish(Assignment(tuple(self._number(id_) for id_ in step.replicas)))
+            assignment = tuple(self._number(id_) for id_ in step.replicas)
+            self._occasions = self._occasions._replace(assignment=assignment)
             reassign(address, self._topic, 0, step.replicas, access=self._cluster.access())
-
-    def _wish(self, wish: Wish) -> None:
-        self.following.occasions = self.following.occasions._replace(wishes=frozenset({wish}))
 
     # Observation
 
-    def _observe(self, asked: Callable[[], None] = lambda: None) -> str:
+    def _observe(self, asked: Exchanged | None = None) -> str:
         """Take in all that was answered and decided until now; returns what open writes were answered.
 
         Answers are looked at before decisions, and taken in after them: a broker may have answered by what the
@@ -300,8 +324,9 @@ class Stepper(Closeable):
         """
         answers = {slot: _answer(write) for slot, write in self._open.items() if write.pending.ready()}
         decisions = self._observer.poll()
-        self.following.surround(late=self._timing.late(), expired=self._timing.expired())
-        asked()
+        self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired()))
+        if asked is not None:
+            self._tell(asked)
         for decision in decisions:
             self._decide(self._number.controller(decision.controller), decision.after_ns)
         told = [self._answered(slot, answer) for slot, answer in answers.items()]
@@ -311,8 +336,7 @@ class Stepper(Closeable):
         silent = self._timing.silent()
         if self.following.parameters.mode is Mode.ZK:  # there it is seen
             silent = frozenset(broker for broker, registration in seen.brokers if registration.fenced)
-        self.following.occasions = self.following.occasions._replace(silent=silent)
-        self.following.decide(seen)
+        self._tell(Decided(controller=seen, occasions=self._occasions._replace(silent=silent)))
         self._timing.decided(self.controller, seen, not_before)
         self.controller = seen
         self._decisions.append(words(seen))
@@ -323,9 +347,9 @@ class Stepper(Closeable):
         write.connection.close()
         del self._timing.opened[slot]
         if reply is None:
-            self.following.forget(slot)
+            self._tell(GaveUp(slot=slot))
             return f"write {slot} is never answered"
-        self.following.answer(slot, reply)
+        self._tell(Answered(slot=slot, reply=Named.of(reply)))
         if write.alone and reply.error is Error.NONE and write.partition == self.controller.partition:
             self._timing.committed(write.partition.isr, write.partition.leader, write.sent)
         return f"write {slot}: {translating.words(reply)}"

@@ -12,11 +12,11 @@ from harness.clients.wire import fetch as fetching
 from harness.clients.wire import offsets
 from harness.clients.wire import produce as producing
 from harness.clients.wire.connection import Connection, Pending
-from harness.clients.wire.records import Batch, FetchedRecord, Producer
+from harness.clients.wire.records import Batch, Producer
+from harness.lockstep.handling import Told
 from harness.lockstep.steps import Ask, AskEpochEnd, Reach, Read, Sender, Write
 from reference_model.errors import Error
-from reference_model.fetch import Fetch, Fetched, Isolation
-from reference_model.log import Record
+from reference_model.fetch import Fetch, Isolation
 from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch, Timestamp
 from reference_model.produce import Acks, Produce, Produced, Unanswered
 from reference_model.producer_state import Batch as ModelBatch
@@ -89,22 +89,17 @@ def read(step: Read, topic: str) -> Exchange:
     return Exchange(request, send, _fetched)
 
 
-def _fetched(answer: fetching.Fetched) -> Fetched:
+def _fetched(answer: fetching.Fetched) -> Told:
     error = Error(int(answer.error))
     if error is not Error.NONE:
-        return Fetched(error)
-    return Fetched(
+        return Told(error)
+    return Told(
         error,
-        tuple(_record(record) for record in answer.records),
+        tuple((record.partition_leader_epoch, int(record.value or b"-1")) for record in answer.records),
         high_watermark=answer.high_watermark,
         last_stable_offset=answer.last_stable_offset,
         log_start=answer.log_start,
     )
-
-
-def _record(record: FetchedRecord) -> Record:
-    assert record.value is not None
-    return Record(record.partition_leader_epoch, int(record.value))
 
 
 def ask(step: Ask, topic: str) -> Exchange:
@@ -155,8 +150,8 @@ def words(reply: Any) -> str:
             return "refused, and the connection closed" if reply.closed else "taken"
         case Produced(error=Error.NONE):
             return f"written at {reply.offset}"
-        case Fetched(error=Error.NONE):
-            records = ", ".join(f"{record.value} of epoch {record.epoch}" for record in reply.records)
+        case Told(error=Error.NONE):
+            records = ", ".join(f"{value} of epoch {epoch}" for epoch, value in reply.records)
             return (
                 f"[{records}], high watermark {reply.high_watermark}, last stable offset {reply.last_stable_offset}, "
                 f"log start {reply.log_start}"

@@ -1,0 +1,110 @@
+"""What the model is told, in the order in which it is told: enough to follow a cluster again without the cluster.
+
+With it another model, right or wrong, can be held to what a cluster once did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from harness.lockstep.explaining import Occasions
+from harness.lockstep.handling import Told
+from harness.lockstep.world import Surroundings
+from reference_model.controller import Controller
+from reference_model.fetch import Fetch
+from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch
+from reference_model.produce import Produce, Produced, Unanswered
+from reference_model.registration import BrokerId
+
+KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (Produce, Produced, Unanswered, Fetch, Told, ListOffsets, Listed, OffsetForLeaderEpoch, EndOfEpoch)
+}
+
+
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """A request or an answer of the model's, with the name of its kind."""
+
+    kind: str
+    value: Any
+
+    @classmethod
+    def of(cls, value: Any) -> Named:
+        return cls(kind=type(value).__name__, value=msgspec.to_builtins(value))
+
+    def back(self) -> Any:
+        return msgspec.convert(self.value, KINDS[self.kind])
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=str.lower, omit_defaults=True):
+    """Something that was done or seen."""
+
+
+class Began(Event, frozen=True, kw_only=True):
+    """The partition was created, and the controller has this on record."""
+
+    controller: Controller
+
+
+class Surrounded(Event, frozen=True, kw_only=True):
+    """This is certain from now on."""
+
+    surroundings: Surroundings
+
+
+class Ended(Event, frozen=True, kw_only=True):
+    """A broker's process ended."""
+
+    broker: BrokerId
+    clean: bool
+
+
+class Started(Event, frozen=True, kw_only=True):
+    """A broker's process began."""
+
+    broker: BrokerId
+
+
+class Decided(Event, frozen=True, kw_only=True):
+    """The controller was seen to know this, for which there were these occasions."""
+
+    controller: Controller
+    occasions: Occasions
+
+
+class Exchanged(Event, frozen=True, kw_only=True):
+    """A client sent a request; where it waited for it, it has the answer too."""
+
+    slot: int
+    broker: BrokerId
+    request: Named
+    reply: Named | None = None
+
+
+class Answered(Event, frozen=True, kw_only=True):
+    """A client has the answer to what it had sent."""
+
+    slot: int
+    reply: Named
+
+
+class GaveUp(Event, frozen=True, kw_only=True):
+    """A client will never have the answer to what it had sent."""
+
+    slot: int
+
+
+Events: TypeAlias = Began | Surrounded | Ended | Started | Decided | Exchanged | Answered | GaveUp
+
+
+def write_events(path: Path, events: Iterable[Events]) -> None:
+    path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+
+
+def read_events(path: Path) -> Iterator[Events]:
+    for line in path.read_bytes().splitlines():
+        yield msgspec.json.decode(line, type=Events)
