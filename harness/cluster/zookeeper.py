@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from kazoo.client import KazooClient
@@ -17,6 +17,10 @@ from harness.errors import ClusterError
 from harness.network.topology import Address
 
 TIMEOUT_S = 10.0
+TRIES_MAX = 50
+"""How often to read again what was written while it was read; reading all that matters takes some milliseconds."""
+
+T = TypeVar("T")
 
 _quiet = logging.getLogger("lockstep.zookeeper")
 _quiet.propagate = False
@@ -29,6 +33,9 @@ class Znode:
 
     data: bytes
     version: int
+    """How often it was written since it was made."""
+    czxid: int
+    """The transaction that made it: another one if it is gone and made again."""
 
     def json(self) -> dict[str, Any]:
         value: dict[str, Any] = msgspec.json.decode(self.data)
@@ -38,7 +45,7 @@ class Znode:
 class Znodes:
     """A session with one server; what cannot be asked raises `ClusterError`."""
 
-    def __init__(self, client: KazooClient, server: Address) -> None:
+    def __init__(self, client: KazooClient, server: str) -> None:
         self._client = client
         self._server = server
 
@@ -46,15 +53,15 @@ class Znodes:
         """A znode, or None if there is none."""
         with self._told(f"reading {path}"):
             try:
-                data, stat = self._client.get(path)
+                data, stat = self._client.get_async(path).get(timeout=TIMEOUT_S)
             except NoNodeError:
                 return None
-            return Znode(data=data, version=stat.version)
+            return Znode(data=data, version=stat.version, czxid=stat.czxid)
 
     def children(self, path: str) -> list[str]:
         with self._told(f"listing {path}"):
             try:
-                return sorted(self._client.get_children(path))
+                return sorted(self._client.get_children_async(path).get(timeout=TIMEOUT_S))
             except NoNodeError:
                 return []
 
@@ -62,6 +69,21 @@ class Znodes:
         """Make a znode, with all that is above it."""
         with self._told(f"creating {path}"):
             self._client.create(path, data, makepath=True)
+
+    def at_rest(self, read: Callable[[], T]) -> tuple[T, int]:
+        """What `read` finds in a moment in which nobody writes, and the last transaction (zxid) before that moment.
+
+        Every answer carries the last transaction that its server has seen, and a server that has synchronized has seen
+        all that were over before.
+        """
+        for _ in range(TRIES_MAX):
+            with self._told("synchronizing"):
+                self._client.sync_async("/").get(timeout=TIMEOUT_S)
+            before: int = self._client.last_zxid
+            found = read()
+            if self._client.last_zxid == before:
+                return found, before
+        raise ClusterError(f"ZooKeeper {self._server} was written to whenever it was read, {TRIES_MAX} times")
 
     @contextmanager
     def _told(self, doing: str) -> Iterator[None]:
@@ -72,9 +94,10 @@ class Znodes:
 
 
 @contextmanager
-def znodes(server: Address) -> Iterator[Znodes]:
-    """A short session with a server."""
-    client = KazooClient(hosts=str(server), timeout=TIMEOUT_S, logger=_quiet)
+def znodes(*servers: Address) -> Iterator[Znodes]:
+    """A session with a server; of several, with one that answers, and after it with another."""
+    server = ",".join(map(str, servers))
+    client = KazooClient(hosts=server, timeout=TIMEOUT_S, logger=_quiet)
     try:
         try:
             client.start(TIMEOUT_S)

@@ -113,12 +113,21 @@ def partition_logs(log_directory: Path) -> list[PartitionLog]:
 
 def recovery_points(log_directory: Path) -> Mapping[str, int]:
     """Up to where the broker says that it has flushed each log: it may have flushed more since."""
-    try:
-        lines = (log_directory / RECOVERY_POINTS).read_text().splitlines()[2:]  # a version, and how many follow
-    except FileNotFoundError:
-        return {}
-    words = (line.split() for line in lines)
+    return checkpoint(log_directory / RECOVERY_POINTS)
+
+
+def checkpoint(file: Path) -> Mapping[str, int]:
+    """An offset for each partition, as a broker keeps them beside its logs; none if it has not written any yet."""
+    words = (line.split() for line in checkpoint_lines(file))
     return {f"{topic}-{partition}": int(offset) for topic, partition, offset in words}
+
+
+def checkpoint_lines(file: Path) -> list[str]:
+    """What a checkpoint of any kind says, behind a version and how many lines follow."""
+    try:
+        return file.read_text().splitlines()[2:]
+    except FileNotFoundError:
+        return []
 
 
 def _batches(segment: Path) -> Iterator[Batch]:

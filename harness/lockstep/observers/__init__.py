@@ -1,1 +1,37 @@
 """What is seen of a live cluster: what its controller decides, and what the logs of stopped brokers hold."""
+
+from __future__ import annotations
+
+from harness.cluster.cluster import Cluster
+from harness.cluster.spec import Mode, NodeRole
+from harness.lockstep.observers.decisions import ControllerObserver, Decision
+from harness.lockstep.observers.metadata_log import MetadataLog
+from harness.lockstep.observers.metadata_observer import MetadataObserver
+from harness.lockstep.observers.znodes import ZnodeObserver
+from harness.wait import wait_until
+
+__all__ = ["ControllerObserver", "Decision", "follow"]
+
+ANSWER_S = 30.0
+
+
+def follow(cluster: Cluster, topic: str, partition: int) -> ControllerObserver:
+    """Follow what the controller decides about a partition from now on; neither it nor its topic need be there yet."""
+    observer = _observer(cluster, topic, partition)
+    try:
+        wait_until(
+            lambda: observer.poll() or observer.answered,
+            timeout_s=ANSWER_S,
+            what="the controller to tell what it has decided",
+        )
+    except BaseException:
+        observer.close()
+        raise
+    return observer
+
+
+def _observer(cluster: Cluster, topic: str, partition: int) -> ControllerObserver:
+    if cluster.spec.mode is not Mode.ZK:
+        return MetadataObserver(MetadataLog(cluster), topic, partition)
+    servers = (node.direct for node in cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER)
+    return ZnodeObserver(tuple(servers), topic, partition)

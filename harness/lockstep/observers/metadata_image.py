@@ -129,7 +129,7 @@ def _created(record: PartitionRecord) -> Registration:
 
 
 def _changed(partition: Registration, record: PartitionChangeRecord) -> Registration:
-    """Each change has its own partition epoch, each leader that it names its own leader epoch (PartitionRegistration)."""
+    """Each change has a new partition epoch, each leader that it names a new leader epoch (PartitionRegistration)."""
     elects = record.leader != NO_LEADER_CHANGE
     recovers = record.leader_recovery_state != UNCHANGED
     return Registration(
