@@ -61,7 +61,7 @@ def ours(record: type[Any], newest: int) -> Iterator[Declared]:
         if metadata["since"] > newest:
             continue
         inner, array, nullable = shape(declared)
-        kafka_type = metadata["kafka_type"] if "kafka_type" in metadata else inner.__name__
+        kafka_type = metadata.get("kafka_type") or inner.__name__
         yield declared.name, "[]" * array + kafka_type, metadata["since"], metadata.get("tag"), nullable
         for part in ours(inner, newest) if "kafka_type" not in metadata else ():
             yield (f"{declared.name}.{part[0]}", *part[1:])
