@@ -53,6 +53,7 @@ from harness.lockstep.steps import (
 )
 from harness.lockstep.timing import Timing
 from harness.lockstep.translating import Exchange
+from harness.lockstep.walk import Situation
 from harness.lockstep.world import OPERATIONS, Surroundings
 from harness.network.topology import Link
 from harness.wait import WaitTimeout, wait_until
@@ -231,10 +232,39 @@ class Stepper(Closeable):
     def _free_slot(self) -> int:
         return next(slot for slot in range(OPERATIONS) if slot not in self._open)
 
-    @property
-    def full(self) -> bool:
-        """Whether no further write may be left open."""
-        return len(self._open) >= OPERATIONS - 1
+    def situation(self) -> Situation:
+        """What a walk draws its next step by."""
+        partition, id_ = self.controller.partition, self._number.ids.__getitem__
+        paused = frozenset(map(id_, self._around.paused))
+        return Situation(
+            brokers=self._number.ids,
+            running=self._running() - paused,
+            paused=paused,
+            ended=frozenset(b for b in self._number.ids if self._cluster.broker(b).state() is NodeState.STOPPED),
+            leader=id_(partition.leader) if partition.leader >= 0 else partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=frozenset(map(id_, partition.isr)),
+            cut=frozenset((id_(follower), id_(leader)) for follower, leader in self._around.cut),
+            written=self._written,
+            open_writes=len(self._open),
+            may_leave_open=len(self._open) < OPERATIONS - 1,
+            belief=len(self.following.belief),
+        )
+
+    def _running(self) -> frozenset[int]:
+        """The brokers that run and answer."""
+        return frozenset(
+            id_
+            for id_ in self._cluster.broker_ids
+            if self._cluster.broker(id_).state() is NodeState.RUNNING and self._reachable(id_)
+        )
+
+    def _reachable(self, broker: int) -> bool:
+        try:
+            self._connection(broker)
+        except OSError:
+            return False
+        return True
 
     # Faults
 
@@ -364,11 +394,7 @@ class Stepper(Closeable):
     def _come_about(self, until: Until) -> bool:
         self._observe()
         partition = self.controller.partition
-        running = {
-            self._number(id_)
-            for id_ in self._cluster.broker_ids
-            if self._cluster.broker(id_).state() is NodeState.RUNNING
-        }
+        running = {self._number(id_) for id_ in self._running()}
         match until:
             case Until.ANSWERS:
                 return not self._open

@@ -1,0 +1,159 @@
+"""A random walk: steps drawn from a seed, those that were seldom taken first."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from harness.lockstep.steps import (
+    Ask,
+    AskEpochEnd,
+    Cut,
+    Elect,
+    Kill,
+    Mend,
+    Pause,
+    Reach,
+    Read,
+    Resume,
+    Start,
+    Step,
+    Stop,
+    Until,
+    Wait,
+    Write,
+)
+
+LARGE = 150
+"""With more states than this in the belief it is time to look at the replicas."""
+DISTURBED = 2
+"""How many brokers may be away at once, or paused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a walk draws its next step by; brokers by their ids."""
+
+    brokers: tuple[int, ...]
+    running: frozenset[int]
+    """Those that run and are not paused."""
+    paused: frozenset[int]
+    ended: frozenset[int]
+    """Those whose process has ended."""
+    leader: int
+    """-1 if there is none."""
+    leader_epoch: int
+    isr: frozenset[int]
+    cut: frozenset[tuple[int, int]]
+    written: int
+    open_writes: int
+    may_leave_open: bool
+    belief: int
+
+    @property
+    def led(self) -> bool:
+        return self.leader in self.running
+
+
+class _Choice:
+    """Steps that can be drawn, and how likely that is at first."""
+
+    def __init__(self, name: str, weight: float, *steps: Step) -> None:
+        self.name, self.weight, self.steps = name, weight, steps
+
+
+@dataclass(kw_only=True)
+class Walk:
+    """Draws steps. A kind of step is drawn the more likely the more seldom it was."""
+
+    seed: int
+    taken: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(self.seed)  # noqa: S311 - a walk can be taken again
+        self._next: list[Step] = []
+
+    def step(self, situation: Situation) -> Step:
+        """The next step in this situation."""
+        if not self._next:
+            choices = list(self._choices(situation))
+            weights = [choice.weight / math.sqrt(1 + self.taken[choice.name]) for choice in choices]
+            chosen = self._draw.choices(choices, weights)[0]
+            self.taken[chosen.name] += 1
+            self._next = list(chosen.steps)
+        return self._next.pop(0)
+
+    def _choices(self, now: Situation) -> Iterator[_Choice]:
+        """What can be drawn here."""
+        if now.belief > LARGE:
+            yield _Choice("look at everyone", 1, *(Ask(broker=broker) for broker in sorted(now.running)))
+            return
+        yield from self._requests(now)
+        yield from self._faults(now)
+        yield from self._returns(now)
+
+    def _requests(self, now: Situation) -> Iterator[_Choice]:
+        anyone = self._draw.choice(sorted(now.running)) if now.running else None
+        if now.led:
+            for acks in (1, 0, *((-1,) if now.may_leave_open else ())):
+                records = self._draw.randint(1, 3)
+                yield _Choice(f"write acks={acks}", 60, Write(broker=now.leader, acks=acks, records=records))
+            yield _Choice("ask for an epoch's end", 20, self._epoch_end(now))
+            yield _Choice("elect", 4, Elect())
+        if anyone is None:
+            return
+        others = sorted(now.running - {now.leader})
+        if others:
+            acks = self._draw.choice((1, 0))
+            yield _Choice("write to a follower", 10, Write(broker=self._draw.choice(others), acks=acks))
+        for reach in Reach:
+            yield _Choice(f"read to the {reach}", 40, self._read(now, anyone, reach))
+            ask = Ask(broker=anyone, reach=reach, leader_epoch=self._epoch(now))
+            yield _Choice(f"ask for the {reach}", 20, ask)
+        yield _Choice("ask for the log start", 5, Ask(broker=anyone, earliest=True))
+
+    def _faults(self, now: Situation) -> Iterator[_Choice]:
+        if now.led:
+            for follower in sorted(frozenset(now.brokers) - {now.leader}):
+                if (follower, now.leader) not in now.cut:
+                    yield _Choice("cut", 8, Cut(follower=follower, leader=now.leader))
+            if any((follower, now.leader) in now.cut for follower in now.isr):
+                yield _Choice("wait for the ISR to shrink", 20, Wait(until=Until.SHRUNK))
+        away = len(now.brokers) - len(now.running)
+        if away >= DISTURBED or not now.running:
+            return
+        victim = now.leader if now.led and self._draw.random() < 0.5 else self._draw.choice(sorted(now.running))
+        yield _Choice("kill", 4, Kill(broker=victim))
+        yield _Choice("stop", 4, Stop(broker=victim))
+        yield _Choice("pause", 6, Pause(broker=victim))
+
+    def _returns(self, now: Situation) -> Iterator[_Choice]:
+        for follower, leader in sorted(now.cut):
+            yield _Choice("mend", 6, Mend(follower=follower, leader=leader))
+        for broker in sorted(now.paused):
+            yield _Choice("resume", 10, Resume(broker=broker))
+        for broker in sorted(now.ended):
+            yield _Choice("start", 10, Start(broker=broker))
+        if not now.led:
+            yield _Choice("wait for a leader", 30, Wait(until=Until.LED))
+        if now.open_writes:
+            yield _Choice("wait for answers", 10, Wait(until=Until.ANSWERS))
+        if now.led and not now.cut and now.running - now.isr and not now.paused:
+            yield _Choice("wait for the ISR to grow", 20, Wait(until=Until.IN_SYNC))
+
+    def _read(self, now: Situation, broker: int, reach: Reach) -> Step:
+        offset = self._draw.randint(0, now.written + 1)
+        return Read(broker=broker, offset=offset, reach=reach, leader_epoch=self._epoch(now))
+
+    def _epoch_end(self, now: Situation) -> Step:
+        broker = self._draw.choice(sorted(now.running))
+        epoch = self._draw.randint(0, now.leader_epoch + 1)
+        return AskEpochEnd(broker=broker, epoch=epoch, leader_epoch=self._epoch(now))
+
+    def _epoch(self, now: Situation) -> int | None:
+        """The epoch that a client says it knows: mostly the right one, or none."""
+        wrong = [max(0, now.leader_epoch - 1), now.leader_epoch + 1]
+        return self._draw.choice([None, None, now.leader_epoch, now.leader_epoch, now.leader_epoch, *wrong])
