@@ -76,6 +76,8 @@ class Znodes:
         Every answer carries the last transaction that its server has seen, and a server that has synchronized has seen
         all that were over before.
         """
+        if not self._client.connected:
+            raise ClusterError(f"ZooKeeper {self._server} does not answer")
         for _ in range(TRIES_MAX):
             with self._told("synchronizing"):
                 self._client.sync_async("/").get(timeout=TIMEOUT_S)

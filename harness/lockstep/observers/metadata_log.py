@@ -8,16 +8,15 @@ yet as well; they do not count here before the high watermark is past them, for 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from kio.records.schema import RecordBatch
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v12.response import FetchResponse, PartitionData
 from kio.schema.types import TopicName
-from kio.static.primitive import i32, i32Timedelta, i64
+from kio.static.primitive import i32, i64
 
-from harness.clients.wire.connection import Connection
+from harness.clients.wire.connection import Connection, milliseconds
 from harness.clients.wire.quorum import METADATA_TOPIC
 from harness.clients.wire.records import batches
 from harness.closeable import Closeable
@@ -116,7 +115,7 @@ class MetadataLog(Closeable):
             partition_max_bytes=i32(MAX_BYTES),
         )
         request = FetchRequest(
-            max_wait=i32Timedelta.parse(timedelta(0)),
+            max_wait=milliseconds(0),
             min_bytes=i32(0),
             topics=(FetchTopic(topic=TopicName(METADATA_TOPIC), partitions=(partition,)),),
             forgotten_topics_data=(),
@@ -128,8 +127,8 @@ class MetadataLog(Closeable):
         return response.responses[0].partitions[0]
 
     def _turn_to(self, leader: int, epoch: int) -> None:
-        """To whom a voter referred us; one that knows only of older epochs than we do is behind."""
-        if epoch < self._epoch or leader == UNKNOWN:
+        """To whom a voter referred us; one that knows of no leader, or only of older ones than we do, is of no help."""
+        if epoch < self._epoch or leader not in {node.spec.id for node in self._voters}:
             self._turn_to_next()
             return
         self._epoch = epoch

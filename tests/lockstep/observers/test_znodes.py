@@ -1,0 +1,55 @@
+"""The znodes of a real ZooKeeper: what is missed is counted, and a session outlives its server."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cluster.cluster import Cluster
+from harness.cluster.spec import NodeRole
+from harness.lockstep.observers import follow
+from harness.wait import wait_until
+from tests.lockstep.observers.watching import Watch
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("process-cluster"),
+    pytest.mark.lockstep(mode="zk"),
+]
+
+EVERYONE = frozenset({1, 2, 3})
+
+
+def create(cluster: Cluster, topic: str) -> None:
+    cluster.create_topic(topic, partitions=1, replication=3, config={})
+
+
+def test_what_happened_between_two_polls_is_counted(lockstep_cluster: Cluster) -> None:
+    with follow(lockstep_cluster, "rarely", 0) as observer:
+        watch = Watch(observer)
+        create(lockstep_cluster, "rarely")
+        created = watch.until(lambda known: known.partition.isr == EVERYONE, "the topic").controller
+        leader = created.partition.leader
+        lockstep_cluster.broker(leader).kill()
+        wait_until(lambda: lockstep_cluster.leader("rarely", 0).leader != leader, timeout_s=60, what="another leader")
+        lockstep_cluster.broker(leader).start()
+        lockstep_cluster.wait_ready()
+        lockstep_cluster.wait_in_sync("rarely", 1)
+        (decision,) = observer.poll()
+        assert decision.controller.partition.isr == EVERYONE
+        assert decision.hidden == decision.controller.partition.partition_epoch - 1 > 0
+        assert f"/brokers/ids/{leader} is gone" in decision.causes
+        assert observer.poll() == []
+
+
+def test_while_zookeeper_is_away_nothing_is_told(lockstep_cluster: Cluster) -> None:
+    (server,) = (node for node in lockstep_cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER)
+    with follow(lockstep_cluster, "outlived", 0) as observer:
+        watch = Watch(observer)
+        known = observer.current
+        server.kill()
+        assert observer.poll() == []
+        assert observer.current == known
+        server.start()
+        lockstep_cluster.wait_ready()
+        create(lockstep_cluster, "outlived")
+        assert watch.until(lambda known: known.partition.isr == EVERYONE, "the topic").hidden == 0
