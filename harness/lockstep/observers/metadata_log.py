@@ -58,8 +58,8 @@ class MetadataLog(Closeable):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._voters = [node for node in cluster.nodes.values() if node.spec.is_voter]
-        if any(node.spec.direct_listener is not Listener.CONTROLLER for node in self._voters):
+        self._voters = [node for node in cluster.spec.nodes if node.is_voter]
+        if any(node.direct_listener is not Listener.CONTROLLER for node in self._voters):
             raise UsageError(
                 "controllers that are brokers too cannot be followed: give the cluster its own controllers"
             )
@@ -103,7 +103,7 @@ class MetadataLog(Closeable):
 
     def _ask(self) -> PartitionData:
         if self._connection is None:
-            node = self._voters[0]
+            node = self._cluster.nodes[self._voters[0].name]
             if node.state() is not NodeState.RUNNING:
                 raise ConnectionRefusedError(f"{node.name} does not run")
             self._connection = Connection(node.direct, self._cluster.access_to(node))
@@ -128,11 +128,11 @@ class MetadataLog(Closeable):
 
     def _turn_to(self, leader: int, epoch: int) -> None:
         """To whom a voter referred us; one that knows of no leader, or only of older ones than we do, is of no help."""
-        if epoch < self._epoch or leader not in {node.spec.id for node in self._voters}:
+        if epoch < self._epoch or leader not in {node.id for node in self._voters}:
             self._turn_to_next()
             return
         self._epoch = epoch
-        while self._voters[0].spec.id != leader:
+        while self._voters[0].id != leader:
             self._turn_to_next()
 
     def _turn_to_next(self) -> None:
