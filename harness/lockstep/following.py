@@ -12,7 +12,7 @@ from harness.lockstep.belief import Belief
 from harness.lockstep.events import Answered as AnsweredLate
 from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, GaveUp, Started, Surrounded
 from harness.lockstep.explaining import Explanation, Occasions, explanations
-from harness.lockstep.handling import handle
+from harness.lockstep.handling import Reading, as_asked, handle
 from harness.lockstep.world import Answered, Asked, Places, Surroundings, before_creation, replaced
 from reference_model.cluster import Answered as Altered
 from reference_model.cluster import Broker, Metadata, knowing, tidied
@@ -40,8 +40,9 @@ class Divergence(Exception):
 class Following:
     """A belief, and how it changes with what the model is told."""
 
-    def __init__(self, parameters: Parameters, began: Began) -> None:
+    def __init__(self, parameters: Parameters, began: Began, *, reading: Reading = as_asked) -> None:
         self.parameters = parameters
+        self._reading = reading
         self.places = Places(len(began.controller.brokers))
         nothing = began.controller.with_partition(NO_PARTITION)
         self.belief = Belief(parameters, before_creation(nothing))
@@ -143,7 +144,7 @@ class Following:
 
     def _ask(self, exchanged: Exchanged) -> None:
         """A client asks a broker; where the answer is known already, only what leads to it is of interest."""
-        request = exchanged.request.back()
+        request = self._reading(exchanged.request.back())
         reply = None if exchanged.reply is None else exchanged.reply.back()
         operation = Asked(exchanged.broker, request, reply)
         self.belief.change(lambda state: [replaced(state, {self.places.operation(exchanged.slot): operation})])

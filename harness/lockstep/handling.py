@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 from harness.lockstep.world import Answered, Asked, Request, Waits
 from reference_model.errors import Error
@@ -13,6 +13,13 @@ from reference_model.offsets import ListOffsets, OffsetForLeaderEpoch, list_offs
 from reference_model.parameters import Parameters
 from reference_model.produce import Produce, Waiting, produce
 from reference_model.replica import Replica
+
+Reading: TypeAlias = Callable[[Request], Request]
+"""How a model reads requests: a wrong one may take one for another."""
+
+
+def as_asked(request: Request) -> Request:
+    return request
 
 
 def handle(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[tuple[Replica, Waits | Answered]]:

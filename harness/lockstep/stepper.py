@@ -76,6 +76,8 @@ class Done:
     step: Step
     seen: str
     """What the cluster answered, in words."""
+    reply: Any = None
+    """The answer to a request, as the model gives it."""
     decisions: tuple[str, ...]
     belief: int
     """How many states explain everything so far."""

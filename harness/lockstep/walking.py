@@ -1,0 +1,115 @@
+"""One walk on a live cluster, from the creation of its topic to what came of it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from harness.cluster.cluster import Cluster
+from harness.cluster.config import COMMON, KRAFT
+from harness.cluster.node import NodeState
+from harness.lockstep.belief import BeliefTooLarge
+from harness.lockstep.events import Events
+from harness.lockstep.following import Divergence
+from harness.lockstep.observers import follow
+from harness.lockstep.stepper import Done, Stepper
+from harness.lockstep.steps import Step
+from harness.lockstep.timing import Timing
+from harness.lockstep.translating import WRITE_TIMEOUT_MS
+from harness.lockstep.walk import Situation, Walk
+from harness.network.conditions import Open
+from reference_model.parameters import Parameters, parameters_for
+
+MIN_ISR = 2
+OVERRIDES = {"replica.fetch.wait.max.ms": "50"}
+"""On clusters for stepping followers come back soon, so that a step that waits for them is short."""
+
+Steps = Callable[[Situation], Step | None]
+"""Gives the next step in a situation, or None at the end."""
+
+
+@dataclass(kw_only=True)
+class Walked:
+    """What came of a walk."""
+
+    topic: str
+    steps: list[Done] = field(default_factory=list)
+    events: list[Events] = field(default_factory=list)
+    divergence: Divergence | None = None
+    diverged_at: Step | None = None
+    undecided: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        if self.divergence is not None:
+            return "violation"
+        return "pass" if self.undecided is None else "undecided"
+
+
+def parameters_of(cluster: Cluster) -> Parameters:
+    """The model of what this cluster runs."""
+    spec = cluster.spec
+    return parameters_for(spec.kafka, spec.mode, spec.features, min_isr=MIN_ISR, replication=len(cluster.broker_ids))
+
+
+def random_steps(seed: int, steps: int) -> Steps:
+    """So many steps, drawn from this seed."""
+    walk = Walk(seed=seed)
+    left = iter(range(steps))
+    return lambda situation: None if next(left, None) is None else walk.step(situation)
+
+
+def scripted(steps: Iterator[Step]) -> Steps:
+    return lambda _: next(steps, None)
+
+
+def walk(cluster: Cluster, steps: Steps, parameters: Parameters, on_step: Callable[[Done], None]) -> Walked:
+    """Take steps on a topic of its own; leaves the cluster as it was."""
+    walked = Walked(topic=f"lockstep-{uuid.uuid4().hex[:8]}")
+    ids = cluster.broker_ids
+    config = {"min.insync.replicas": str(parameters.min_isr)}
+    cluster.create_topic(walked.topic, partitions=1, replication=len(ids), config=config)
+    with follow(cluster, walked.topic, 0) as observer:
+        began = time.monotonic()
+        with Stepper(cluster, walked.topic, observer, parameters, _timing(cluster)) as stepper:
+            walked.events = stepper.events
+            try:
+                while (step := steps(stepper.situation())) is not None:
+                    walked.diverged_at = step
+                    walked.steps.append(stepper.take(step))
+                    on_step(walked.steps[-1])
+            except Divergence as divergence:
+                walked.divergence = divergence
+            except BeliefTooLarge as error:
+                walked.undecided = str(error)
+            finally:
+                walked.seconds = time.monotonic() - began
+                _restore(cluster)
+    return walked
+
+
+def _timing(cluster: Cluster) -> Timing:
+    settings = {**COMMON, **KRAFT, **cluster.spec.overrides}
+    return Timing(
+        brokers=range(len(cluster.broker_ids)),
+        session_ms=int(settings["broker.session.timeout.ms"]),
+        lag_ms=int(settings["replica.lag.time.max.ms"]),
+        write_ms=WRITE_TIMEOUT_MS,
+    )
+
+
+def _restore(cluster: Cluster) -> None:
+    """Have every broker run and every link open again."""
+    for link, condition in cluster.links.conditions().items():
+        if condition != Open():
+            cluster.links.mend(link)
+    for id_ in cluster.broker_ids:
+        match cluster.broker(id_).state():
+            case NodeState.PAUSED:
+                cluster.broker(id_).resume()
+            case NodeState.STOPPED:
+                cluster.broker(id_).start()
+    cluster.wait_ready()
