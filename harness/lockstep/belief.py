@@ -7,15 +7,14 @@ is seen keeps those that agree. When none is left, Kafka did what its documented
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from harness.errors import LockstepError
 from harness.lockstep.rules import machine
-from reference_model.machine import State
+from reference_model.machine import Outcomes, Part, State
 from reference_model.parameters import Parameters
-from reference_model.search import Expansion
+from reference_model.search import WIDTH, Expansion, mask_of
 
-LARGEST = 50_000
+LARGEST = 20_000
 """How many states a belief may have; more would take longer than any answer."""
 
 
@@ -24,41 +23,56 @@ class BeliefTooLarge(LockstepError):
 
 
 class Belief:
-    """A closed set of states, which knows how each came about."""
+    """A closed set of states."""
 
     def __init__(self, parameters: Parameters, initial: State, *, largest: int = LARGEST) -> None:
-        self.parameters = parameters
         self._largest = largest
         self._expansion = Expansion(machine(parameters, initial))
-        self._states: set[int] = set()
-        self.replace([initial])
+        self._states = self._closed([self._expansion.pack(initial)])
 
     def __len__(self) -> int:
         return len(self._states)
-
-    def __bool__(self) -> bool:
-        return bool(self._states)
 
     @property
     def states(self) -> list[State]:
         places = range(len(self._expansion.machine.initial))
         return [self._expansion.packing.unpack(state, places) for state in sorted(self._states)]
 
-    def replace(self, states: Iterable[State]) -> None:
-        """Believe these instead, and what may follow from them unseen."""
-        frontier = {self._expansion.pack(state): 0 for state in states}
+    def change(self, reads: tuple[int, ...], effect: Callable[..., Outcomes]) -> bool:
+        """Something is done or seen, which concerns the parts at these places: each state goes on in so many ways.
+
+        Where none goes on the belief stays as it is; returns whether any does.
+        """
+        mask = mask_of(reads)
+        known: dict[int, tuple[int, ...]] = {}
+        after: set[int] = set()
+        for state in self._states:
+            key = state & mask
+            if key not in known:
+                before = self._expansion.packing.unpack(state, reads)
+                known[key] = tuple(self._difference(reads, before, parts) for parts in effect(*before))
+            after.update(state + difference for difference in known[key])
+        if after:
+            self._states = self._closed(after)
+        return bool(after)
+
+    def parts(self, *places: int) -> set[tuple[Part, ...]]:
+        """What may stand at these places together."""
+        keys = {state & mask_of(places): state for state in self._states}
+        return {self._expansion.packing.unpack(state, places) for state in keys.values()}
+
+    def _difference(self, reads: tuple[int, ...], before: State, after: tuple[Part, ...]) -> int:
+        number = self._expansion.packing.number
+        changes = zip(reads, before, after, strict=True)
+        return sum(number(now) - number(was) << place * WIDTH for place, was, now in changes)
+
+    def _closed(self, states: Iterable[int]) -> set[int]:
+        """These, and what may follow from them unseen."""
+        frontier = dict.fromkeys(states, 0)
         reached = dict(frontier)
         while frontier:
             frontier = self._expansion.expand(frontier, reached)
             reached.update(frontier)
             if len(reached) > self._largest:
                 raise BeliefTooLarge(f"more than {self._largest} states explain what was seen")
-        self._states = set(reached)
-
-    def change(self, effect: Callable[[State], Iterable[State]]) -> None:
-        """Something is done, or seen: each state becomes those that it may lead to, which may be none."""
-        self.replace([after for state in self.states for after in effect(state)])
-
-    def parts(self, place: int) -> set[Any]:
-        """What may stand at this place."""
-        return {state[place] for state in self.states}
+        return set(reached)

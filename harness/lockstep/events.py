@@ -77,12 +77,21 @@ class Decided(Event, frozen=True, kw_only=True):
 
 
 class Exchanged(Event, frozen=True, kw_only=True):
-    """A client sent a request; where it waited for it, it has the answer too."""
+    """A client sent a request and has the answer, and nothing else was seen meanwhile."""
+
+    broker: BrokerId
+    request: Named
+    reply: Named
+
+
+class Sent(Event, frozen=True, kw_only=True):
+    """A client sent a request; the answer is told later, if only because other things are told before it."""
 
     slot: int
     broker: BrokerId
     request: Named
     reply: Named | None = None
+    """If it is known by now."""
 
 
 class Answered(Event, frozen=True, kw_only=True):
@@ -98,7 +107,7 @@ class GaveUp(Event, frozen=True, kw_only=True):
     slot: int
 
 
-Events: TypeAlias = Began | Surrounded | Ended | Started | Decided | Exchanged | Answered | GaveUp
+Events: TypeAlias = Began | Surrounded | Ended | Started | Decided | Exchanged | Sent | Answered | GaveUp
 
 
 def write_events(path: Path, events: Iterable[Events]) -> None:

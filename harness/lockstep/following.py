@@ -5,19 +5,19 @@ It knows no cluster. Brokers have the model's numbers, from 0 on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 from harness.lockstep.belief import Belief
 from harness.lockstep.events import Answered as AnsweredLate
-from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, GaveUp, Started, Surrounded
+from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, GaveUp, Sent, Started, Surrounded
 from harness.lockstep.explaining import Explanation, Occasions, explanations
-from harness.lockstep.handling import Reading, as_asked, handle
-from harness.lockstep.world import Answered, Asked, Places, Surroundings, before_creation, replaced
+from harness.lockstep.handling import Reading, as_asked, handle, in_words
+from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, before_creation
+from reference_model.cluster import Altering, Broker, Fetching, Metadata, knowing, tidied
 from reference_model.cluster import Answered as Altered
-from reference_model.cluster import Broker, Metadata, knowing, tidied
 from reference_model.controller import Controller
-from reference_model.machine import State
+from reference_model.machine import Outcomes, Part, State
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import AlterPartition, BrokerId, Registration
 from reference_model.replica import restart
@@ -61,6 +61,8 @@ class Following:
             case Decided():
                 self._decide(event.controller, event.occasions)
             case Exchanged():
+                self._exchange(event)
+            case Sent():
                 self._ask(event)
             case AnsweredLate():
                 self._answer(event.slot, event.reply.back())
@@ -73,130 +75,129 @@ class Following:
 
     def _surround(self, surroundings: Surroundings) -> None:
         """Something is certain from now on: who is cut off or paused, what time has passed."""
-        self.belief.change(lambda state: [replaced(state, {Places.SURROUNDINGS: surroundings})])
+        self.belief.change((Places.SURROUNDINGS,), lambda _: [(surroundings,)])
 
     def _end(self, broker: BrokerId, *, clean: bool) -> None:
-        """A broker's process has ended; cleanly, its high watermark is on its disk, otherwise any older one may be."""
+        """A broker's process has ended; cleanly, its high watermark is on its disk, otherwise any older one may be.
 
-        def ended(state: State) -> Iterator[State]:
-            process: Broker = state[self.places.broker(broker)]
-            metadata = knowing(state[Places.METADATA], broker, None)
+        With it ends what was on its way to it: fetches, and answers of others.
+        """
+        silenced = unheard(self.places, broker)
+
+        def ended(metadata: Metadata, process: Broker, *_: Fetching) -> Outcomes:
             for stopped in _stopped(process, clean=clean):
-                yield replaced(
-                    state,
-                    {**unheard(self.places, broker), Places.METADATA: metadata, self.places.broker(broker): stopped},
-                )
+                yield knowing(metadata, broker, None), stopped, *(None for _ in silenced)
 
-        self.belief.change(ended)
+        self.belief.change((Places.METADATA, self.places.broker(broker), *silenced), ended)
 
     def _start(self, broker: BrokerId) -> None:
         """A broker's process runs again, and will learn of what the controller has decided so far, or of later."""
 
-        def running(state: State) -> Iterator[State]:
-            process: Broker = state[self.places.broker(broker)]
-            metadata: Metadata = state[Places.METADATA]
-            metadata = tidied(knowing(metadata, broker, len(metadata.log) - 1))
-            parts = {Places.METADATA: metadata, self.places.broker(broker): process._replace(running=True)}
-            yield replaced(state, {**parts, self.places.altering(broker): None})
+        def running(metadata: Metadata, process: Broker, _: Altering) -> Outcomes:
+            yield knowing(metadata, broker, len(metadata.log) - 1), process._replace(running=True), None
 
-        self.belief.change(running)
+        self.belief.change((Places.METADATA, self.places.broker(broker), self.places.altering(broker)), running)
 
     # What is seen
 
     def _decide(self, seen: Controller, occasions: Occasions) -> None:
         """The controller was seen to know this."""
-        known: dict[Any, list[Explanation]] = {}
+        brokers = self.places.brokers
 
-        def explained(state: State) -> Iterator[State]:
-            controller, asked = state[Places.METADATA].controller, self._asked(state)
-            if (controller, asked) not in known:
-                known[controller, asked] = list(explanations(self.parameters, controller, seen, occasions, asked))
-            for explanation in known[controller, asked]:
-                yield self._after(state, explanation)
+        def explained(metadata: Metadata, *parts: Any) -> Outcomes:
+            processes, altering = parts[: len(brokers)], parts[len(brokers) :]
+            asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
+            for way in explanations(self.parameters, metadata.controller, seen, occasions, asked):
+                yield self._after(metadata, list(processes), list(altering), way)
 
-        self._expect(explained, f"the controller knows {words(seen)}", lambda: self._decisions(occasions))
+        reads = (*map(self.places.broker, brokers), *map(self.places.altering, brokers))
+        if not self.belief.change((Places.METADATA, *reads), explained):
+            self._diverge(f"the controller knows {words(seen)}", self._decisions(occasions))
 
-    def _asked(self, state: State) -> tuple[AlterPartition, ...]:
-        slots = (state[self.places.altering(broker)] for broker in self.places.brokers)
-        return tuple(slot for slot in slots if isinstance(slot, AlterPartition))
-
-    def _after(self, state: State, explanation: Explanation) -> State:
-        """A state in which the controller did this: leaders are answered, and brokers may learn of it."""
-        metadata: Metadata = state[Places.METADATA]
-        seen = explanation.controllers[1:] if self.parameters.mode is Mode.ZK else explanation.controllers[-1:]
+    def _after(
+        self, metadata: Metadata, processes: list[Broker], altering: list[Altering], way: Explanation
+    ) -> tuple[Part, ...]:
+        """What stands where the controller went this way: leaders are answered, and brokers may learn of it."""
+        seen = way.controllers[1:] if self.parameters.mode is Mode.ZK else way.controllers[-1:]
         news = [controller for controller in seen if controller != metadata.controller]
-        parts: dict[int, Any] = {Places.METADATA: tidied(metadata._replace(log=(*metadata.log, *news)))}
-        for cause, after in zip(explanation.causes, explanation.controllers[1:], strict=True):
+        for cause, after in zip(way.causes, way.controllers[1:], strict=True):
             if cause.granted is not None:
-                parts[self.places.altering(cause.granted.broker)] = Altered(cause.granted, after.partition)
+                altering[cause.granted.broker] = Altered(cause.granted, after.partition)
             if cause.registered is not None:
-                place = self.places.broker(cause.registered)
-                parts[place] = _registered(state[place], after)
-        return replaced(state, parts)
+                processes[cause.registered] = _registered(processes[cause.registered], after)
+        return tidied(metadata._replace(log=(*metadata.log, *news))), *processes, *altering
 
     def _decisions(self, occasions: Occasions) -> set[str]:
         """What may have moved the controller otherwise."""
-        asked = {request for state in self.belief.states for request in self._asked(state)}
-        isrs = {f"{request.broker} asks for the ISR {sorted(request.isr)}" for request in asked}
+        slots = {
+            slot for (slot,) in (one for b in self.places.brokers for one in self.belief.parts(self.places.altering(b)))
+        }
+        isrs = {
+            f"{slot.broker} asks for the ISR {sorted(slot.isr)}" for slot in slots if isinstance(slot, AlterPartition)
+        }
         silent = {f"the session of {broker} ends" for broker in occasions.silent}
         leaving = {f"{broker} leaves" for broker in occasions.leaving}
         return isrs | silent | leaving
 
-    def _ask(self, exchanged: Exchanged) -> None:
+    def _exchange(self, event: Exchanged) -> None:
+        """A client asks a broker, and has the answer before anything else is seen."""
+        asked = Asked(event.broker, self._reading(event.request.back()), event.reply.back())
+
+        def handled(process: Broker) -> Outcomes:
+            if process.running:
+                for replica, after in handle(self.parameters, process.replica, asked):
+                    if isinstance(after, Answered):
+                        yield (process._replace(replica=replica),)
+
+        if not self.belief.change((self.places.broker(event.broker),), handled):
+            self._diverge(in_words(asked.reply), self._replies(asked))
+
+    def _ask(self, event: Sent) -> None:
         """A client asks a broker; where the answer is known already, only what leads to it is of interest."""
-        request = self._reading(exchanged.request.back())
-        reply = None if exchanged.reply is None else exchanged.reply.back()
-        operation = Asked(exchanged.broker, request, reply)
-        self.belief.change(lambda state: [replaced(state, {self.places.operation(exchanged.slot): operation})])
+        reply = None if event.reply is None else event.reply.back()
+        asked = Asked(event.broker, self._reading(event.request.back()), reply)
+        self.belief.change((self.places.operation(event.slot),), lambda _: [(asked,)])
 
     def _answer(self, slot: int, reply: Any) -> None:
         """The client has this answer."""
         place = self.places.operation(slot)
 
-        def agrees(state: State) -> Iterable[State]:
-            return [replaced(state, {place: None})] if state[place] == Answered(reply) else []
+        def agrees(operation: Operation) -> Outcomes:
+            return [(None,)] if operation == Answered(reply) else []
 
-        self._expect(agrees, f"{reply}", lambda: self._replies(place))
+        if not self.belief.change((place,), agrees):
+            operations = [operation for (operation,) in self.belief.parts(place)]
+            asked = [operation for operation in operations if isinstance(operation, Asked)]
+            others = {in_words(operation.reply) for operation in operations if isinstance(operation, Answered)}
+            self._diverge(in_words(reply), others.union(*map(self._replies, asked)))
 
-    def _replies(self, place: int) -> set[str]:
-        """What else might be answered to a request, by anyone who explains what was seen before it."""
-        permitted = set()
-        for state in self.belief.states:
-            operation = state[place]
-            if isinstance(operation, Asked):
-                replica = state[self.places.broker(operation.broker)].replica
-                permitted |= {
-                    str(after.reply if isinstance(after, Answered) else after.waiting)
-                    for _, after in handle(self.parameters, replica, operation._replace(reply=None))
-                }
-            elif operation is not None:
-                permitted.add(str(operation))
-        return permitted
+    def _replies(self, asked: Asked) -> set[str]:
+        """What might be answered to a request, by anyone who explains what was seen before it."""
+        processes = [process for (process,) in self.belief.parts(self.places.broker(asked.broker)) if process.running]
+        return {
+            in_words(after.reply) if isinstance(after, Answered) else "no answer yet"
+            for process in processes
+            for _, after in handle(self.parameters, process.replica, asked._replace(reply=None))
+        }
 
     def _give_up(self, slot: int) -> None:
         """The client will never know: its connection broke. The request may have been handled, or may yet be."""
-        place = self.places.operation(slot)
 
-        def unknown(state: State) -> Iterable[State]:
-            given_up = [replaced(state, {place: None})]
-            return [*given_up, state] if isinstance(state[place], Asked) else given_up
+        def unknown(operation: Operation) -> Outcomes:
+            return [(None,), (operation,)] if isinstance(operation, Asked) else [(None,)]
 
-        self.belief.change(unknown)
+        self.belief.change((self.places.operation(slot),), unknown)
 
-    def _expect(self, effect: Callable[[State], Iterable[State]], seen: str, permitted: Callable[[], set[str]]) -> None:
-        before = self.belief.states
-        after = [later for state in before for later in effect(state)]
-        if not after:
-            raise Divergence(seen, tuple(sorted(permitted())), before)
-        self.belief.replace(after)
+    def _diverge(self, seen: str, permitted: set[str]) -> NoReturn:
+        raise Divergence(seen, tuple(sorted(permitted)), self.belief.states)
 
 
-def unheard(places: Places, broker: BrokerId) -> dict[int, None]:
-    """With a process ends what is on its way to it: fetches, and answers of others."""
+def unheard(places: Places, broker: BrokerId) -> tuple[int, ...]:
+    """Where there is what only a broker's process would hear of."""
     others = [other for other in places.brokers if other != broker]
     fetches = [places.fetching(other, broker) for other in others]
     answers = [places.fetching(broker, other) for other in others]
-    return dict.fromkeys([*fetches, *answers])
+    return *fetches, *answers
 
 
 def _stopped(process: Broker, *, clean: bool) -> Iterator[Broker]:

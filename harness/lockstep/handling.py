@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from harness.lockstep.world import Answered, Asked, Request, Waits
 from reference_model.errors import Error
 from reference_model.fetch import Fetch, Fetched, fetch
 from reference_model.log import Epoch, Offset
-from reference_model.offsets import ListOffsets, OffsetForLeaderEpoch, list_offsets, offset_for_leader_epoch
+from reference_model.offsets import (
+    EndOfEpoch,
+    Listed,
+    ListOffsets,
+    OffsetForLeaderEpoch,
+    list_offsets,
+    offset_for_leader_epoch,
+)
 from reference_model.parameters import Parameters
-from reference_model.produce import Produce, Waiting, produce
+from reference_model.produce import Produce, Produced, Unanswered, Waiting, produce
 from reference_model.replica import Replica
 
 Reading: TypeAlias = Callable[[Request], Request]
@@ -66,3 +73,24 @@ class Told(NamedTuple):
 def _told(fetched: Fetched) -> Told:
     records = tuple((record.epoch, record.value) for record in fetched.records)
     return Told(fetched.error, records, fetched.high_watermark, fetched.last_stable_offset, fetched.log_start)
+
+
+def in_words(reply: Any) -> str:
+    """An answer of the model's kind, for people."""
+    match reply:
+        case Unanswered():
+            return "refused, and the connection closed" if reply.closed else "taken"
+        case Produced(error=Error.NONE):
+            return f"written at {reply.offset}"
+        case Told(error=Error.NONE):
+            records = ", ".join(f"{value} of epoch {epoch}" for epoch, value in reply.records)
+            return (
+                f"[{records}], high watermark {reply.high_watermark}, last stable offset {reply.last_stable_offset}, "
+                f"log start {reply.log_start}"
+            )
+        case Listed(error=Error.NONE):
+            return f"offset {reply.offset} of epoch {reply.leader_epoch}"
+        case EndOfEpoch(error=Error.NONE):
+            return f"epoch {reply.epoch} ends at {reply.end}"
+        case _:
+            return str(reply.error.name)

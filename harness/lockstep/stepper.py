@@ -26,11 +26,13 @@ from harness.lockstep.events import (
     Exchanged,
     GaveUp,
     Named,
+    Sent,
     Started,
     Surrounded,
 )
 from harness.lockstep.explaining import Occasions
 from harness.lockstep.following import Following, words
+from harness.lockstep.handling import in_words
 from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
 from harness.lockstep.steps import (
@@ -176,12 +178,11 @@ class Stepper(Closeable):
         except OSError as error:
             self._connections.pop(step.broker).close()
             return self._unanswered(slot, step, exchange, error)
-        self._observe(self._exchanged(slot, step.broker, exchange, reply))
-        self._tell(Answered(slot=slot, reply=Named.of(reply)))
-        return translating.words(reply)
+        self._observe(self._sent(slot, step.broker, exchange, reply))
+        return in_words(reply)
 
-    def _exchanged(self, slot: int, broker: int, exchange: Exchange, reply: Any = None) -> Exchanged:
-        return Exchanged(
+    def _sent(self, slot: int, broker: int, exchange: Exchange, reply: Any = None) -> Sent:
+        return Sent(
             slot=slot,
             broker=self._number(broker),
             request=Named.of(exchange.request),
@@ -191,7 +192,7 @@ class Stepper(Closeable):
     def _unanswered(self, slot: int, step: Step, exchange: Exchange, error: OSError) -> str:
         """Whether a write was appended nobody knows; with acks=0 a refusal is told by closing the connection."""
         if isinstance(step, Write):
-            self._observe(self._exchanged(slot, step.broker, exchange))
+            self._observe(self._sent(slot, step.broker, exchange))
             self._tell(GaveUp(slot=slot))
         return f"no answer ({error})"
 
@@ -211,7 +212,7 @@ class Stepper(Closeable):
         )
         self._timing.opened[slot] = sent
         select.select([connection], [], [], PATIENCE_S)
-        return self._observe(self._exchanged(slot, step.broker, exchange)) or "not answered yet"
+        return self._observe(self._sent(slot, step.broker, exchange)) or "not answered yet"
 
     def _exchange(self, step: Write | Read | Ask | AskEpochEnd) -> Exchange:
         match step:
@@ -348,7 +349,7 @@ class Stepper(Closeable):
 
     # Observation
 
-    def _observe(self, asked: Exchanged | None = None) -> str:
+    def _observe(self, sent: Sent | None = None) -> str:
         """Take in all that was answered and decided until now; returns what open writes were answered.
 
         Answers are looked at before decisions, and taken in after them: a broker may have answered by what the
@@ -357,12 +358,15 @@ class Stepper(Closeable):
         answers = {slot: _answer(write) for slot, write in self._open.items() if write.pending.ready()}
         decisions = self._observer.poll()
         self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired()))
-        if asked is not None:
-            self._tell(asked)
+        if sent is not None and sent.reply is not None and not decisions:
+            self._tell(Exchanged(broker=sent.broker, request=sent.request, reply=sent.reply))
+        elif sent is not None:
+            self._tell(sent)
         for decision in decisions:
             self._decide(self._number.controller(decision.controller), decision.after_ns)
-        told = [self._answered(slot, answer) for slot, answer in answers.items()]
-        return "; ".join(told)
+        if sent is not None and sent.reply is not None and decisions:
+            self._tell(Answered(slot=sent.slot, reply=sent.reply))
+        return "; ".join(self._answered(slot, answer) for slot, answer in answers.items())
 
     def _decide(self, seen: Controller, not_before: int) -> None:
         silent = self._timing.silent()
@@ -384,7 +388,7 @@ class Stepper(Closeable):
         self._tell(Answered(slot=slot, reply=Named.of(reply)))
         if write.alone and reply.error is Error.NONE and write.partition == self.controller.partition:
             self._timing.committed(write.partition.isr, write.partition.leader, write.sent)
-        return f"write {slot}: {translating.words(reply)}"
+        return f"write {slot}: {in_words(reply)}"
 
     def _wait(self, until: Until) -> str:
         try:

@@ -33,7 +33,7 @@ class Timing:
             known = before.broker(broker)
             if known is None or known.epoch != registration.epoch or (known.fenced and not registration.fenced):
                 self.heard[broker] = not_before
-        if after.partition.leader_epoch != before.partition.leader_epoch:
+        if _term(after) != _term(before):
             for follower in after.partition.isr:
                 self.caught_up[after.partition.leader, follower] = not_before
 
@@ -57,3 +57,7 @@ class Timing:
         """Which writes may have waited for as long as they said."""
         now = time.monotonic_ns()
         return frozenset(slot for slot, sent in self.opened.items() if now - sent >= self.write_ms * MS)
+
+
+def _term(controller: Controller) -> tuple[BrokerId, int]:
+    return controller.partition.leader, controller.partition.leader_epoch

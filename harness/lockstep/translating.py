@@ -141,24 +141,3 @@ def _end_of_epoch(answer: offsets.EpochEnd) -> EndOfEpoch:
 
 def _or_none(epoch: int | None) -> int:
     return fetching.NO_EPOCH if epoch is None else epoch
-
-
-def words(reply: Any) -> str:
-    """An answer of the model's kind, for people."""
-    match reply:
-        case Unanswered():
-            return "refused, and the connection closed" if reply.closed else "taken"
-        case Produced(error=Error.NONE):
-            return f"written at {reply.offset}"
-        case Told(error=Error.NONE):
-            records = ", ".join(f"{value} of epoch {epoch}" for epoch, value in reply.records)
-            return (
-                f"[{records}], high watermark {reply.high_watermark}, last stable offset {reply.last_stable_offset}, "
-                f"log start {reply.log_start}"
-            )
-        case Listed(error=Error.NONE):
-            return f"offset {reply.offset} of epoch {reply.leader_epoch}"
-        case EndOfEpoch(error=Error.NONE):
-            return f"epoch {reply.epoch} ends at {reply.end}"
-        case _:
-            return str(reply.error.name)

@@ -88,9 +88,9 @@ class Walk:
 
     def _choices(self, now: Situation) -> Iterator[_Choice]:
         """What can be drawn here."""
-        if now.belief > LARGE:
-            yield _Choice("look at everyone", 1, *(Ask(broker=broker) for broker in sorted(now.running)))
-            return
+        if now.belief > LARGE and now.running:
+            looks = [Read(broker=broker, offset=0, reach=Reach.LOG_END) for broker in sorted(now.running)]
+            yield _Choice("look at everyone", 1000, *looks)
         yield from self._requests(now)
         yield from self._faults(now)
         yield from self._returns(now)

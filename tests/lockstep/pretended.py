@@ -9,7 +9,7 @@ import random
 from typing import Any
 
 from harness.lockstep.events import Answered as Late
-from harness.lockstep.events import Began, Decided, Ended, Exchanged, GaveUp, Named, Surrounded
+from harness.lockstep.events import Began, Decided, Ended, GaveUp, Named, Sent, Surrounded
 from harness.lockstep.explaining import Occasions
 from harness.lockstep.following import Following, unheard
 from harness.lockstep.rules import machine
@@ -79,13 +79,13 @@ class Pretended:
                 break
             self.happen(1)
         else:
-            self.following.tell(Exchanged(slot=0, broker=broker, request=Named.of(request)))
+            self.following.tell(Sent(slot=0, broker=broker, request=Named.of(request)))
             self.following.tell(GaveUp(slot=0))
             self.put({place: None})
             return None
         reply = self.state[place].reply
         self.put({place: None})
-        self.following.tell(Exchanged(slot=0, broker=broker, request=Named.of(request), reply=Named.of(reply)))
+        self.following.tell(Sent(slot=0, broker=broker, request=Named.of(request), reply=Named.of(reply)))
         self.following.tell(Late(slot=0, reply=Named.of(reply)))
         return reply
 
@@ -99,7 +99,7 @@ class Pretended:
         replica = process.replica
         checkpoint = self.draw.randint(replica.log.start, replica.high_watermark)
         stopped = restart(replica, replica.broker_epoch, end=replica.log.end, high_watermark=checkpoint)
-        silence = unheard(self.places, broker)
+        silence = dict.fromkeys(unheard(self.places, broker))
         broken = {self.places.broker(broker): process._replace(replica=stopped, running=False)}
         self.put({**silence, **broken, Places.METADATA: knowing(self.metadata, broker, None)})
         self.following.tell(Ended(broker=broker, clean=False))
