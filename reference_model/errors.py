@@ -17,22 +17,22 @@ class Error(IntEnum):
     REQUEST_TIMED_OUT = 7
     BROKER_NOT_AVAILABLE = 8
     REPLICA_NOT_AVAILABLE = 9
+    NETWORK_EXCEPTION = 13
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
     NOT_ENOUGH_REPLICAS = 19
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
     ILLEGAL_GENERATION = 22
     INCONSISTENT_GROUP_PROTOCOL = 23
     UNKNOWN_MEMBER_ID = 25
     REBALANCE_IN_PROGRESS = 27
     UNSUPPORTED_VERSION = 35
-    INVALID_REPLICATION_FACTOR = 38
     INVALID_REPLICA_ASSIGNMENT = 39
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-    DUPLICATE_SEQUENCE_NUMBER = 46
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
     INVALID_PRODUCER_ID_MAPPING = 49
@@ -41,7 +41,6 @@ class Error(IntEnum):
     TRANSACTION_COORDINATOR_FENCED = 52
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
-    UNKNOWN_PRODUCER_ID = 59
     GROUP_ID_NOT_FOUND = 69
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
@@ -67,5 +66,17 @@ class Error(IntEnum):
     TRANSACTION_ABORTABLE = 120
 
 
-OUTCOME_UNKNOWN = frozenset({Error.REQUEST_TIMED_OUT, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
-"""After these a produced record is in the leader's log, and may yet be committed or lost."""
+OUTCOME_UNKNOWN = frozenset(
+    {
+        Error.REQUEST_TIMED_OUT,
+        Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Error.KAFKA_STORAGE_ERROR,
+        Error.NETWORK_EXCEPTION,
+        Error.UNKNOWN_SERVER_ERROR,
+    }
+)
+"""After these a produced record may be in the leader's log, and may yet be committed or lost.
+
+After the first two it was appended. A disk may fail after it took the record (LocalLog.append), a connection end before
+the answer came, which clients call NETWORK_EXCEPTION, and an error that nobody foresaw come at any time.
+"""

@@ -30,12 +30,17 @@ class Parameters:
     elr: bool = True
     """The controller keeps eligible leader replicas (KIP-966)."""
     transaction_version: int = 2
-    """0 and 1: epochs rise only in InitProducerId; 2: with every end of a transaction (KIP-890)."""
+    """0 and 1: epochs rise only in InitProducerId; 2: with every end of a transaction (KIP-890). What a client asks for
+    goes by the versions of its own requests (`transactions.versions`)."""
     transaction_verification: bool = True
     """transaction.partition.verification.enable: a leader asks the coordinator before a transaction begins on it
     (KIP-890 part 1, from 3.6)."""
-    verification_before_epoch: bool = False
-    """A transactional batch that lacks both its verification and its producer epoch is refused for the first (3.9)."""
+    transactions_of_4: bool = True
+    """As from 4.0 on, whatever the transaction version: a batch's epoch is looked at before its verification, a
+    transaction counts as open for its own epoch only, and partitions are added by nobody while markers are written."""
+    strict_markers: bool = True
+    """A marker that ends a transaction of version 2 has a higher epoch than its records (KIP-1228; in 4.3.1, and not in
+    4.1.2, which takes an equal one)."""
     new_incarnation_leaves_isr: bool = True
     """A broker that registers as a new process leaves the ISR, with or without ELR (KAFKA-18106, from 4.0)."""
     unclean: bool = False
@@ -75,7 +80,8 @@ def parameters_for(
         elr=kraft is Mode.KRAFT and elr > 0,
         transaction_version=transaction_version if kraft is Mode.KRAFT else 0,
         transaction_verification=release >= (3, 6),
-        verification_before_epoch=release < (4, 0),
+        transactions_of_4=release >= (4, 0),
+        strict_markers=release >= (4, 2),
         new_incarnation_leaves_isr=release >= (4, 0),
         unclean=unclean,
         min_isr=min_isr,

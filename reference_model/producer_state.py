@@ -51,6 +51,8 @@ class Marker(NamedTuple):
     epoch: int
     commit: bool
     coordinator_epoch: int = 0
+    transaction_version: int = 0
+    """Of the transaction that it ends: in version 2 its epoch is higher than that of the records."""
 
 
 class Retained(NamedTuple):
@@ -94,6 +96,8 @@ class Verification(NamedTuple):
     epoch: int
     lowest_sequence: int
     """Whatever is higher waits until this one is in the log (VerificationStateEntry)."""
+    adds: bool = False
+    """The coordinator is not only asked, but has to add the partition (supportsEpochBump)."""
 
 
 class Accepted(NamedTuple):
@@ -126,7 +130,7 @@ def check(
     if duplicate is not None:
         return Duplicate(duplicate.first_offset)
     unverified = _begins(entry, batch, parameters) and not _verified(verification, guard, parameters)
-    if unverified and parameters.verification_before_epoch:
+    if unverified and not parameters.transactions_of_4:
         return Error.INVALID_TXN_STATE
     if batch.epoch < entry.epoch and parameters.guards(mutants.PRODUCER_EPOCH_CHECK):
         return Error.INVALID_PRODUCER_EPOCH  # ProducerAppendInfo.checkProducerEpoch
@@ -149,20 +153,25 @@ def check_marker(entry: ProducerEntry, marker: Marker, parameters: Parameters) -
 
 
 def start_verification(
-    entry: ProducerEntry, batch: Batch, log_end: Offset, standing: Verification | None, parameters: Parameters
+    entry: ProducerEntry,
+    batch: Batch,
+    log_end: Offset,
+    standing: Verification | None,
+    parameters: Parameters,
+    *,
+    adds: bool,
 ) -> Verification | Error | None:
     """What stands while the coordinator is asked about this batch; None if it need not be asked.
 
-    In version 2 it is not asked but told: the partition joins the transaction, whatever is configured.
+    A client of version 2 has it told instead (`adds`): the partition joins the transaction, whatever is configured.
     UnifiedLog.maybeStartTransactionVerification, VerificationStateEntry.maybeUpdateLowestSequenceAndEpoch.
     """
-    implicit = parameters.transaction_version >= 2
-    if not _begins(entry, batch, parameters) or not (implicit or parameters.transaction_verification):
+    if not _begins(entry, batch, parameters) or not (adds or parameters.transaction_verification):
         return None
-    if batch.epoch < entry.epoch and implicit:
+    if batch.epoch < entry.epoch and adds:
         return Error.INVALID_PRODUCER_EPOCH
     if standing is None:
-        return Verification(log_end, batch.epoch, batch.first_sequence)
+        return Verification(log_end, batch.epoch, batch.first_sequence, adds)
     if batch.epoch > standing.epoch:
         return standing._replace(epoch=batch.epoch, lowest_sequence=batch.first_sequence)
     if batch.epoch == standing.epoch and batch.first_sequence < standing.lowest_sequence:
@@ -213,7 +222,7 @@ def _in_sequence(entry: ProducerEntry, batch: Batch, parameters: Parameters, ver
     if verification is not None and batch.first_sequence > verification.lowest_sequence:
         return False
     if entry.epoch == NO_EPOCH:  # Nothing is known, so anything may be next, but not in version 2, where epochs are new
-        return batch.first_sequence == 0 or verification is None or parameters.transaction_version < 2
+        return batch.first_sequence == 0 or verification is None or not verification.adds
     if batch.epoch != entry.epoch:
         return batch.first_sequence == 0
     return batch.first_sequence == (entry.last_sequence + 1) % (LAST_SEQUENCE + 1)
@@ -225,7 +234,8 @@ def _begins(entry: ProducerEntry, batch: Batch, parameters: Parameters) -> bool:
         return False
     if entry.transaction_first_offset is None:
         return True
-    return parameters.transaction_version >= 2 and batch.epoch != entry.epoch  # the old epoch's transaction may be over
+    newer = batch.epoch != entry.epoch and parameters.guards(mutants.OPEN_FOR_ITS_EPOCH)
+    return parameters.transactions_of_4 and newer  # the old epoch's transaction may be over
 
 
 def _verified(verification: Verification | None, guard: Offset | None, parameters: Parameters) -> bool:
@@ -242,7 +252,7 @@ def _current(entry: ProducerEntry, marker: Marker, parameters: Parameters) -> bo
 
     It is then written once more if nothing is open, for it is sent again when its answer was lost (KAFKA-19999).
     """
-    strict = parameters.transaction_version >= 2 and parameters.guards(mutants.MARKER_EPOCH_RISES)
-    if strict and marker.epoch == entry.epoch:
+    strict = parameters.strict_markers and parameters.guards(mutants.MARKER_EPOCH_RISES)
+    if strict and marker.transaction_version >= 2 and marker.epoch == entry.epoch:
         return entry.transaction_first_offset is None
     return marker.epoch >= entry.epoch

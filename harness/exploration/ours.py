@@ -17,6 +17,7 @@ from reference_model.parameters import Parameters, parameters_for
 from reference_model.replication import replication_machine
 from reference_model.transactions import machine as transactions
 from reference_model.transactions import mutants as guards
+from reference_model.transactions.coordinator import LAST_EPOCH
 from reference_model.transactions.world import Bounds as Transactions
 from reference_model.transactions.world import Late
 
@@ -110,6 +111,7 @@ REPLICATION = (
 _ONE, _TWO, _ZOMBIE = (Transactions(transactions=each) for each in ((1, 0), (2, 0), (1, 1)))
 _TIMED_OUT = dataclasses.replace(_ONE, timeouts=1)
 _LAGGING = dataclasses.replace(_ONE, lagging=True, elections=1)
+_LATE_MARKER = dataclasses.replace(_TWO, late=frozenset({Late.MARKER}))
 
 
 def _idempotence(bounds: idempotence.Bounds, mutant: str | None) -> Machine:
@@ -117,7 +119,8 @@ def _idempotence(bounds: idempotence.Bounds, mutant: str | None) -> Machine:
 
 
 def _transactions(version: int, bounds: Transactions, mutant: str | None) -> Machine:
-    return transactions.machine(_without(mutant, Parameters(transaction_version=version)), bounds)
+    parameters = Parameters(transaction_version=version, transactions_of_4=version >= 2)
+    return transactions.machine(_without(mutant, parameters), bounds)
 
 
 def _without(mutant: str | None, parameters: Parameters) -> Parameters:
@@ -162,7 +165,10 @@ TRANSACTIONS = (
         make=partial(_transactions, 2),
         mutants={
             guards.DUPLICATE_WINDOW: Shown(bounds=_ONE, depth=4),
-            guards.MARKER_EPOCH_RISES: Shown(bounds=dataclasses.replace(_TWO, late=frozenset({Late.MARKER})), depth=11),
+            guards.PRODUCER_EPOCH_CHECK: Shown(bounds=_LATE_MARKER, depth=11),
+            guards.MARKER_EPOCH_RISES: Shown(bounds=_LATE_MARKER, depth=11),
+            guards.OPEN_FOR_ITS_EPOCH: Shown(bounds=_TWO, depth=6),
+            guards.OPEN_HOLDS_LSO: Shown(bounds=_ONE, depth=3),
             guards.UNREPLICATED_HOLDS_LSO: Shown(bounds=_LAGGING, depth=8),
             guards.EPOCH_BUMP_ON_INIT: Shown(bounds=_ZOMBIE, depth=7),
             guards.EPOCH_BUMP_ON_FENCE: Shown(bounds=_TIMED_OUT, depth=4),
@@ -170,6 +176,11 @@ TRANSACTIONS = (
             guards.ABORT_ON_INIT: Shown(bounds=_ZOMBIE, depth=4),
             guards.END_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=11),
             guards.END_DIRECTION_CHECK: Shown(bounds=_TIMED_OUT, depth=9),
+            guards.END_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=5),
+            guards.END_MAY_BE_REPEATED: Shown(bounds=_ONE, depth=6),
+            guards.ADD_WAITS_BEFORE_IDENTITY: Shown(
+                bounds=dataclasses.replace(_TWO, timeouts=1, first_epoch=LAST_EPOCH - 1), depth=5
+            ),
             guards.ADD_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=9),
             guards.ADD_WAITS_FOR_MARKERS: Shown(bounds=_TWO, depth=9),
             guards.COMPLETE_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=6),

@@ -31,6 +31,7 @@ from reference_model.transactions.coordinator import (
     produce_error,
     verify_partition,
 )
+from reference_model.transactions.versions import usual
 
 REPLICATION_MAX_NS = 15 * MS
 """The longest that anything takes to be replicated while nothing is wrong."""
@@ -204,7 +205,7 @@ class _Session:
         """Whoever was fenced sends once more, and asks for a commit."""
         send_ns = self.now_ns + self.chance.randrange(MS, 4 * MS)
         end_ns = send_ns + self.chance.randrange(2 * MS, 4 * MS)
-        error = produce_error(verify_partition(self.state, producer, partition), PARAMETERS, abortable=True)
+        error = produce_error(verify_partition(self.state, producer, partition), usual(PARAMETERS))
         assert error is not Error.NONE
         self.state, answer = end_transaction(
             self.state, EndTxn(producer, commit=True), PARAMETERS, fresh=next(self.fresh)

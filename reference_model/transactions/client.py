@@ -62,6 +62,8 @@ class Client(NamedTuple):
     ended: tuple[Ended, ...] = ()
     misled: bool = False
     """It was told that a sequence is out of order, though it keeps the order."""
+    fenced: bool = False
+    """In answer to anything but InitProducerId it was told that another has its transactional id."""
     sent: frozenset[tuple[Partition, Verified]] = frozenset()
     ends: frozenset[tuple[EndTxn, Source]] = frozenset()
     """Copies of requests that are no longer waited for, but that may yet arrive."""
@@ -77,6 +79,8 @@ class Client(NamedTuple):
         return Sent.UNANSWERED in self.records or Sent.REFUSED in self.records
 
 
+FENCED = frozenset({Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_ID_MAPPING})
+"""After which the client is not who it was."""
 RETRIED = frozenset({Error.NOT_ENOUGH_REPLICAS, Error.CONCURRENT_TRANSACTIONS})
 """After which the client sends the same again."""
 
@@ -124,6 +128,7 @@ def refused(client: Client, partition: Partition, waiting: Verified, error: Erro
     return client._replace(
         records=_with(client.records, partition, Sent.REFUSED),
         misled=client.misled or error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        fenced=client.fenced or error in FENCED,
     )
 
 
@@ -157,7 +162,7 @@ def ends(client: Client, answer: Answer, parameters: Parameters, *, renews: bool
     if answer.error in RETRIED:
         return client
     if answer.error is not Error.NONE or answer.producer is None:
-        return _stopped(client)
+        return _stopped(client, answer.error)
     wrote = frozenset(place for place, record in enumerate(client.records) if record is Sent.ACKNOWLEDGED)
     after = client._replace(
         transactions=client.transactions - 1,
@@ -183,7 +188,9 @@ def added(client: Client, partition: Partition, answer: Answer) -> Client:
     """It learns that a partition is in its transaction, or that it is fenced."""
     if answer.error in RETRIED:
         return client
-    return client._replace(added=client.added | {partition}) if answer.error is Error.NONE else _stopped(client)
+    if answer.error is not Error.NONE:
+        return _stopped(client, answer.error)
+    return client._replace(added=client.added | {partition})
 
 
 def _as(client: Client, producer: Producer) -> Client:
@@ -193,10 +200,11 @@ def _as(client: Client, producer: Producer) -> Client:
     return client._replace(stage=Stage.WRITING, producer=producer, sequences=sequences)
 
 
-def _stopped(client: Client) -> Client:
+def _stopped(client: Client, error: Error = Error.NONE) -> Client:
     """What it was about does not matter any more, but for what may be under way."""
     idle = starting(client.name, 0, len(client.records))
-    return idle._replace(ended=client.ended, misled=client.misled, sent=client.sent, ends=client.ends)
+    fenced = client.fenced or error in FENCED
+    return idle._replace(ended=client.ended, misled=client.misled, fenced=fenced, sent=client.sent, ends=client.ends)
 
 
 def _with(row: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:

@@ -1,8 +1,9 @@
 """What the coordinator of one transactional id answers, and what it has written of it in its log.
 
 A request is given what stands in the log, and answered with what stands there afterwards: the record is replicated
-before the answer, so whoever coordinates next knows it (TransactionCoordinator, TransactionMetadata). What differs
-between versions of the protocol follows `Parameters.transaction_version`: below 2 as in 3.9, otherwise as in 4.3.
+before the answer, so whoever coordinates next knows it (TransactionCoordinator, TransactionMetadata). Where versions of
+the protocol differ, what a client asks for goes by its request (`versions`), and what the coordinator does by itself by
+`Parameters.transaction_version`. A broker that does not coordinate the id answers as in `coordinators`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import NamedTuple, TypeAlias
 from reference_model.errors import Error
 from reference_model.parameters import Parameters
 from reference_model.producer_state import NO_EPOCH, Marker, ProducerId
-from reference_model.transactions import mutants
+from reference_model.transactions import mutants, versions
+from reference_model.transactions.versions import Support
 
 Partition: TypeAlias = int
 Partitions: TypeAlias = frozenset[Partition]
@@ -48,6 +50,10 @@ class Producer(NamedTuple):
     epoch: int
 
 
+NOBODY = Producer(NO_PRODUCER_ID, NO_EPOCH)
+"""Whom a client names that does not know who it is."""
+
+
 class Transactional(NamedTuple):
     """One transactional id (TransactionMetadata)."""
 
@@ -59,6 +65,8 @@ class Transactional(NamedTuple):
     previous_id: ProducerId = NO_PRODUCER_ID
     next_id: ProducerId = NO_PRODUCER_ID
     """With which it goes on after this transaction, as the epochs of the present id are used up."""
+    version: int = 0
+    """In which version of the protocol the last transaction was ended (clientTransactionVersion)."""
     unmarked: Partitions = frozenset()
     """Which partitions have not taken their marker yet. Not in the log: the next coordinator sends all of them."""
 
@@ -68,6 +76,8 @@ class InitProducerId(NamedTuple):
 
     timeout_ms: int = 60_000
     expected: Producer | None = None
+    version: int | None = None
+    """Of the request, as in all of them: None is the newest that clients of this cluster use."""
 
 
 class AddPartitionsToTxn(NamedTuple):
@@ -75,6 +85,7 @@ class AddPartitionsToTxn(NamedTuple):
 
     producer: Producer
     partitions: Partitions
+    version: int | None = None
 
 
 class EndTxn(NamedTuple):
@@ -82,6 +93,7 @@ class EndTxn(NamedTuple):
 
     producer: Producer
     commit: bool
+    version: int | None = None
 
 
 class Answer(NamedTuple):
@@ -103,17 +115,30 @@ def init_producer_id(
     max_timeout_ms: int = MAX_TIMEOUT_MS,
 ) -> Outcome:
     """TransactionCoordinator.handleInitProducerId; `fresh` is the next producer id that nobody has."""
+    expected = None if request.expected == NOBODY else request.expected
+    if expected is not None and NO_EPOCH in expected:  # an id without an epoch, or an epoch without an id
+        return transactional, Answer(Error.INVALID_REQUEST)
     if not 0 < request.timeout_ms <= max_timeout_ms:
         return transactional, Answer(Error.INVALID_TRANSACTION_TIMEOUT)
     known = transactional or Transactional(Producer(fresh, NO_EPOCH))
     if known.state in PREPARED:
         return known, Answer(Error.CONCURRENT_TRANSACTIONS)
-    if request.expected is not None and not _may_be(known, request.expected):
-        return known, Answer(Error.PRODUCER_FENCED)
+    if expected is not None and not _may_be(known, expected):
+        return known, _fenced_answer(request.version, fenced_from=4)
     if known.state is State.ONGOING and parameters.guards(mutants.ABORT_ON_INIT):
         # Whoever has it open is fenced, and the client has to ask again
         return _fenced(known, parameters, fresh), Answer(Error.CONCURRENT_TRANSACTIONS)
-    return _initialized(known, request.expected, parameters, fresh)
+    after, answer = _initialized(known, expected, parameters, fresh)
+    return after, answer._replace(error=versions.told(answer.error, request.version, fenced_from=4))
+
+
+def init_idempotent_producer_id(*, fresh: ProducerId) -> Answer:
+    """InitProducerId without a transactional id: any broker gives a new producer id, whatever else is asked for."""
+    return Answer(producer=Producer(fresh, 0))
+
+
+def _fenced_answer(version: int | None, *, fenced_from: int) -> Answer:
+    return Answer(versions.told(Error.PRODUCER_FENCED, version, fenced_from=fenced_from))
 
 
 def _may_be(known: Transactional, expected: Producer) -> bool:
@@ -146,11 +171,12 @@ def add_partitions(transactional: Transactional | None, request: AddPartitionsTo
     if transactional is None:
         return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
     waits = transactional.state in PREPARED and parameters.guards(mutants.ADD_WAITS_FOR_MARKERS)
-    if waits and parameters.transaction_version >= 2:  # first, for the client may already have its next id: KAFKA-18660
+    # First, for in version 2 the client may already have its next id or epoch: KAFKA-18660
+    if waits and parameters.transactions_of_4 and parameters.guards(mutants.ADD_WAITS_BEFORE_IDENTITY):
         return transactional, Answer(Error.CONCURRENT_TRANSACTIONS)
     error = _mismatch(transactional, request.producer, checked=parameters.guards(mutants.ADD_EPOCH_CHECK))
     if error is not Error.NONE:
-        return transactional, Answer(error)
+        return transactional, Answer(versions.told(error, request.version, fenced_from=2))
     if waits:
         return transactional, Answer(Error.CONCURRENT_TRANSACTIONS)
     partitions = transactional.partitions | request.partitions
@@ -175,12 +201,12 @@ def end_transaction(
     """TransactionCoordinator.handleEndTransaction: the answer does not wait for the markers."""
     if transactional is None:
         return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
-    if parameters.transaction_version >= 2:
+    if versions.raises_epoch(request.version, parameters):
         return _end_in_version_2(transactional, request, parameters, fresh)
     checked = parameters.guards(mutants.END_EPOCH_CHECK)
     error = _mismatch(transactional, request.producer, checked=checked)
     if error is not Error.NONE:
-        return transactional, Answer(error)
+        return transactional, Answer(versions.told(error, request.version, fenced_from=2))
     if transactional.state is State.ONGOING:
         after = _prepared(transactional, commit=request.commit)
         return after, Answer(producer=after.producer)
@@ -201,17 +227,22 @@ def _answer_without_transaction(transactional: Transactional, request: EndTxn, p
 def _end_in_version_2(
     transactional: Transactional, request: EndTxn, parameters: Parameters, fresh: ProducerId
 ) -> Outcome:
-    """Each end raises the epoch, so a request with the epoch before this one is a repeated one (KIP-890 part 2)."""
+    """Each end raises the epoch, so a request with the epoch before this one is a repeated one (KIP-890 part 2).
+
+    While markers are written everybody has to wait, before anybody looks who he is.
+    """
     state, producer = transactional.state, request.producer
+    if state in PREPARED and parameters.guards(mutants.END_WAITS_FOR_MARKERS):
+        return transactional, Answer(Error.CONCURRENT_TRANSACTIONS)
     rotated = producer == (transactional.previous_id, LAST_EPOCH) and transactional.producer.epoch == 0
     repeated = rotated or transactional.producer.epoch == producer.epoch + 1
     if producer.id != transactional.producer.id and not rotated:
         return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
     current = producer.epoch == transactional.producer.epoch
-    accepted = (current and state not in PREPARED) or (repeated and state in PREPARED | COMPLETED)
+    accepted = current or (repeated and state in COMPLETED and parameters.guards(mutants.END_MAY_BE_REPEATED))
     if not accepted and parameters.guards(mutants.END_EPOCH_CHECK):
         return transactional, Answer(Error.PRODUCER_FENCED)
-    empty = state not in PREPARED and not repeated  # nothing is open: an abort raises the epoch, a commit is an error
+    empty = not repeated  # nothing is open: an abort raises the epoch, a commit is an error
     if state is State.ONGOING or (empty and not request.commit):
         after = _bumped(_prepared(transactional, commit=request.commit), parameters, fresh)
         return after, Answer(producer=Producer(after.next_id, 0) if _rotates(after) else after.producer)
@@ -226,29 +257,35 @@ def abort_timed_out(transactional: Transactional, parameters: Parameters, *, fre
 
 
 def _fenced(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
-    """Aborted with an epoch that no client has, so that its owner can do nothing more (prepareFenceProducerEpoch)."""
-    aborting = _prepared(transactional, commit=False)
+    """Aborted with an epoch that no client has, so that its owner can do nothing more (prepareFenceProducerEpoch).
+
+    The coordinator does it in the version of the cluster, whatever the client's.
+    """
+    version = parameters.transaction_version
+    aborting = _prepared(transactional, commit=False)._replace(version=version)
     if not parameters.guards(mutants.EPOCH_BUMP_ON_FENCE):
         return aborting
-    if parameters.transaction_version >= 2:  # raised once, though it is fenced and ended: KAFKA-19367
+    if version >= 2:  # raised once, though it is fenced and ended: KAFKA-19367
         return _bumped(aborting, parameters, fresh)
     return aborting._replace(producer=_raised(aborting.producer), last_epoch=NO_EPOCH)
 
 
 def _prepared(transactional: Transactional, *, commit: bool) -> Transactional:
+    """In the old version; `_bumped` makes it one of version 2."""
     state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
-    return transactional._replace(state=state, unmarked=transactional.partitions)
+    return transactional._replace(state=state, unmarked=transactional.partitions, version=0)
 
 
 def _bumped(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
     """With the next epoch, and with another id for later if that is one too many for a client (KAFKA-20090)."""
     if not parameters.guards(mutants.EPOCH_BUMP_ON_END):
-        return transactional
+        return transactional._replace(version=2)
     epoch = transactional.producer.epoch
     return transactional._replace(
         producer=_raised(transactional.producer),
         last_epoch=epoch,
         next_id=fresh if epoch >= LAST_EPOCH else NO_PRODUCER_ID,
+        version=2,
     )
 
 
@@ -272,7 +309,7 @@ def _mismatch(transactional: Transactional, producer: Producer, *, checked: bool
 def marker(transactional: Transactional, coordinator_epoch: int) -> Marker:
     """What is sent to every partition of a decided transaction (TransactionMarkerChannelManager)."""
     commit = transactional.state is State.PREPARE_COMMIT
-    return Marker(transactional.producer.id, transactional.producer.epoch, commit, coordinator_epoch)
+    return Marker(*transactional.producer, commit, coordinator_epoch, transactional.version)
 
 
 def marked(transactional: Transactional, partition: Partition) -> Transactional:
@@ -290,7 +327,7 @@ def complete(transactional: Transactional, parameters: Parameters) -> Transactio
     rotates = _rotates(transactional)
     return transactional._replace(
         producer=Producer(transactional.next_id, 0) if rotates else transactional.producer,
-        previous_id=transactional.producer.id if parameters.transaction_version >= 2 else transactional.previous_id,
+        previous_id=transactional.producer.id if transactional.version >= 2 else transactional.previous_id,
         next_id=NO_PRODUCER_ID,
         state=State.COMPLETE_COMMIT if committed else State.COMPLETE_ABORT,
         partitions=frozenset(),
@@ -303,20 +340,24 @@ def loaded(transactional: Transactional) -> Transactional:
     return transactional._replace(unmarked=transactional.partitions if transactional.state in PREPARED else frozenset())
 
 
-UNANSWERED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
-"""After which a broker may ask again, perhaps somebody else."""
+UNANSWERED = frozenset(
+    {
+        Error.NETWORK_EXCEPTION,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
+    }
+)
+"""After which a broker may ask again, perhaps somebody else: the first is its own, when the connection ended."""
 
 
-def produce_error(error: Error, parameters: Parameters, *, abortable: bool) -> Error:
-    """What a producer is told when the coordinator refuses its partition (ReplicaManager.handleProduceAppend).
-
-    `abortable` says that its request is of a version that knows TRANSACTION_ABORTABLE: Produce 11, from 3.8 on.
-    """
-    waits = error is Error.CONCURRENT_TRANSACTIONS and parameters.transaction_version < 2
+def produce_error(error: Error, support: Support) -> Error:
+    """What a producer is told when the coordinator refuses its partition (ReplicaManager.handleProduceAppend)."""
+    waits = error is Error.CONCURRENT_TRANSACTIONS and support < Support.ADD_PARTITION
     if waits or error in UNANSWERED:
         return Error.NOT_ENOUGH_REPLICAS  # which older clients retry without asking for metadata
     if error is Error.PRODUCER_FENCED:
         return Error.INVALID_PRODUCER_EPOCH
-    if error is Error.TRANSACTION_ABORTABLE and not abortable:
+    if error is Error.TRANSACTION_ABORTABLE and support < Support.ABORTABLE_ERROR:
         return Error.INVALID_TXN_STATE
     return error

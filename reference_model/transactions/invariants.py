@@ -11,7 +11,7 @@ from reference_model.producer_state import LAST_SEQUENCE, Accepted, Batch, Marke
 from reference_model.transactions.client import Client
 from reference_model.transactions.coordinator import PREPARED, Partition, State, marker
 from reference_model.transactions.partition import Leader, Source, source_of
-from reference_model.transactions.world import Coordinator
+from reference_model.transactions.world import Bounds, Coordinator
 
 SEQUENCES = "sequences-contiguous"
 READ_COMMITTED = "read-committed"
@@ -21,16 +21,20 @@ ATOMIC = "committed-or-aborted"
 LSO_MONOTONE = "lso-monotone"
 LSO_NOT_STUCK = "lso-not-stuck"
 NOT_REFUSED = "in-order-not-refused"
+NOT_FENCED = "alone-not-fenced"
 
 
 def of(
-    parameters: Parameters, *, coordinator: int, clients: tuple[int, ...], partitions: tuple[int, ...]
+    parameters: Parameters, bounds: Bounds, *, coordinator: int, clients: tuple[int, ...], partitions: tuple[int, ...]
 ) -> tuple[Invariant | Transition, ...]:
     """All of them, for a machine with these parts at these places."""
     found: list[Invariant | Transition] = [
         Invariant(name=ATOMIC, reads=(coordinator, *partitions), holds=atomic),
         *(Invariant(name=NOT_REFUSED, reads=(place,), holds=not_misled) for place in clients),
     ]
+    if sum(number > 0 for number in bounds.transactions) == 1:
+        alone = partial(fenced_in_time, bounds)
+        found += [Invariant(name=NOT_FENCED, reads=(place, coordinator), holds=alone) for place in clients]
     for partition, place in enumerate(partitions):
         both = (coordinator, place)
         found += [
@@ -127,3 +131,8 @@ def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordin
 def not_misled(client: Client) -> bool:
     """A client with one batch under way for each partition is never told that it is out of order."""
     return not client.misled
+
+
+def fenced_in_time(bounds: Bounds, client: Client, coordinator: Coordinator) -> bool:
+    """A client that is alone is never told that it is fenced, but after its time was up."""
+    return not client.fenced or coordinator.timeouts < bounds.timeouts

@@ -38,6 +38,7 @@ def machine(parameters: Parameters, bounds: Bounds) -> Machine:
         rules=tuple(_rules(parameters, bounds)),
         invariants=invariants.of(
             parameters,
+            bounds,
             coordinator=COORDINATOR,
             clients=tuple(range(FIRST_CLIENT, FIRST_PARTITION)),
             partitions=tuple(range(FIRST_PARTITION, FIRST_PARTITION + bounds.partitions)),

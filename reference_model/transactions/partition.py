@@ -95,16 +95,12 @@ def check(leader: Leader, waiting: Verified, parameters: Parameters) -> Checked:
     )
 
 
-def verifying(leader: Leader, batch: Batch, parameters: Parameters) -> tuple[Leader, Verification | Error | None]:
-    """Before the coordinator is asked about this batch, or not asked as it need not be, or must not."""
-    standing = leader.verification(batch.producer_id)
-    answer = producer_state.start_verification(
-        leader.entry(batch.producer_id), batch, leader.log.end, standing, parameters
-    )
-    if not isinstance(answer, Verification):
-        return leader, answer
-    others = tuple(one for one in leader.verifications if one[0] != batch.producer_id)
-    return leader._replace(verifications=(*others, (batch.producer_id, answer))), answer
+def keep(leader: Leader, producer_id: ProducerId, verification: Verification | None) -> Leader:
+    """With what stands for this producer now."""
+    if verification is None:
+        return leader
+    others = tuple(one for one in leader.verifications if one[0] != producer_id)
+    return leader._replace(verifications=(*others, (producer_id, verification)))
 
 
 def append(leader: Leader, batch: Batch | Marker, source: Source = NO_SOURCE, *, replicated_at_once: bool) -> Leader:

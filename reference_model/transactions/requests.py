@@ -14,6 +14,8 @@ from reference_model.parameters import Parameters
 from reference_model.producer_state import Accepted, Duplicate
 from reference_model.transactions import client as clients
 from reference_model.transactions import coordinator as rules
+from reference_model.transactions import versions
+from reference_model.transactions.admission import admit
 from reference_model.transactions.client import Client, Stage
 from reference_model.transactions.coordinator import (
     AddPartitionsToTxn,
@@ -21,10 +23,9 @@ from reference_model.transactions.coordinator import (
     EndTxn,
     InitProducerId,
     Partition,
-    Producer,
     State,
 )
-from reference_model.transactions.partition import Leader, Source, Verified, append, check, client_of, verifying
+from reference_model.transactions.partition import Leader, Source, Verified, append, check, client_of, keep
 from reference_model.transactions.world import Bounds, Coordinator, Late
 
 
@@ -119,28 +120,20 @@ class Requests:
 
         In version 2 it has the coordinator add the partition (ReplicaManager.handleProduceAppend).
         """
-        leading, verification = verifying(leader, waiting.batch, self.parameters)
-        if isinstance(verification, Error):
-            yield clients.refused(client, partition, waiting, verification), coordinator, leading
-            return
-        if verification is None:
-            yield from self._appended(partition, waiting, client, coordinator, leading)
-            return
-        after, error = self._verified(partition, waiting, coordinator)
-        if error is Error.NONE:
-            verified = waiting._replace(guard=verification.guard)
-            yield client, after, leading._replace(waiting=leading.waiting | {verified})
+        transactional = coordinator.transactional
+        batch = waiting.batch
+        standing = leader.verification(batch.producer_id)
+        support = versions.usual(self.parameters)
+        admitted = admit(self.parameters, leader.log, batch, standing, transactional, partition, support)
+        leading = keep(leader, batch.producer_id, admitted.verification)
+        after = coordinator.after(admitted.transactional)
+        if admitted.error is not Error.NONE:
+            yield clients.refused(client, partition, waiting, admitted.error), after, leading
+        elif admitted.guard is None:
+            yield from self._appended(partition, waiting, client, after, leading)
         else:
-            told = rules.produce_error(error, self.parameters, abortable=True)
-            yield clients.refused(client, partition, waiting, told), after, leading
-
-    def _verified(self, partition: Partition, waiting: Verified, coordinator: Coordinator) -> tuple[Coordinator, Error]:
-        producer = Producer(waiting.batch.producer_id, waiting.batch.epoch)
-        if self.parameters.transaction_version < 2:
-            return coordinator, rules.verify_partition(coordinator.transactional, producer, partition)
-        request = AddPartitionsToTxn(producer, frozenset({partition}))
-        transactional, answer = rules.add_partitions(coordinator.transactional, request, self.parameters)
-        return coordinator.after(transactional), answer.error
+            verified = waiting._replace(guard=admitted.guard)
+            yield client, after, leading._replace(waiting=leading.waiting | {verified})
 
     def append_verified(self, partition: Partition, client: Client, leader: Leader) -> Outcomes:
         """A batch that has been verified reaches the log."""

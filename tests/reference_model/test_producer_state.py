@@ -26,7 +26,7 @@ from reference_model.producer_state import (
 )
 from reference_model.transactions import mutants
 
-KAFKA_39 = Parameters(transaction_version=0)
+KAFKA_39 = Parameters(transaction_version=0, transactions_of_4=False)
 KAFKA_4 = Parameters(transaction_version=2)
 PID = 7
 
@@ -109,7 +109,7 @@ def test_an_open_transaction_refuses_what_is_outside_of_it() -> None:
 
 
 def verified(entry: ProducerEntry, one: Batch, standing: Verification | None = None) -> Verification:
-    verification = start_verification(entry, one, 100, standing, KAFKA_39)
+    verification = start_verification(entry, one, 100, standing, KAFKA_39, adds=False)
     assert isinstance(verification, Verification)
     return verification
 
@@ -127,21 +127,30 @@ def test_a_transaction_begins_only_with_the_guard_that_was_given() -> None:
 
 def test_before_4_0_a_missing_verification_is_told_before_an_old_epoch() -> None:
     entry, late = after(batch(0, epoch=1)), batch(1, transactional=True)
-    first_of_all = replace(KAFKA_39, verification_before_epoch=True)
-    assert check(entry, late, KAFKA_39) == Error.INVALID_PRODUCER_EPOCH
-    assert check(entry, late, first_of_all) == Error.INVALID_TXN_STATE
-    assert parameters_for("3.9.2", "kraft").verification_before_epoch
-    assert not parameters_for("4.0.2", "kraft").verification_before_epoch
+    assert check(entry, late, KAFKA_4) == Error.INVALID_PRODUCER_EPOCH
+    assert check(entry, late, KAFKA_39) == Error.INVALID_TXN_STATE
+    assert not parameters_for("3.9.2", "kraft").transactions_of_4
+    assert parameters_for("4.0.2", "kraft").transactions_of_4
 
 
-def test_what_is_open_needs_no_verification_unless_its_epoch_is_new_in_version_2() -> None:
+@pytest.mark.parametrize("adds", [False, True])
+def test_what_is_open_needs_no_verification_unless_its_epoch_is_new_since_4_0(adds: bool) -> None:
     entry = after(batch(0, transactional=True))
+    same, newer = batch(1, transactional=True), batch(0, epoch=1, transactional=True)
 
-    assert start_verification(entry, batch(1, transactional=True), 101, None, KAFKA_39) is None
-    assert start_verification(entry, batch(0, epoch=1, transactional=True), 101, None, KAFKA_39) is None
-    assert start_verification(entry, batch(0, epoch=1, transactional=True), 101, None, KAFKA_4) == Verification(
-        guard=101, epoch=1, lowest_sequence=0
+    assert start_verification(entry, same, 101, None, KAFKA_39, adds=adds) is None
+    assert start_verification(entry, same, 101, None, KAFKA_4, adds=adds) is None
+    assert start_verification(entry, newer, 101, None, KAFKA_39, adds=adds) is None
+    assert start_verification(entry, newer, 101, None, KAFKA_4, adds=adds) == Verification(
+        guard=101, epoch=1, lowest_sequence=0, adds=adds
     )
+
+
+def test_a_client_of_version_2_has_its_partition_added_whatever_is_configured() -> None:
+    unverified = replace(KAFKA_4, transaction_verification=False)
+    first = batch(0, transactional=True)
+    assert start_verification(NOBODY, first, 100, None, unverified, adds=False) is None
+    assert isinstance(start_verification(NOBODY, first, 100, None, unverified, adds=True), Verification)
 
 
 def test_while_a_verification_stands_only_the_lowest_sequence_seen_is_taken() -> None:
@@ -170,20 +179,21 @@ def test_in_version_2_an_unknown_producer_begins_its_transaction_at_zero() -> No
     late = batch(2, transactional=True)
     standing = Verification(guard=100, epoch=0, lowest_sequence=2)
 
-    assert check(NOBODY, late, KAFKA_39, verification=standing, guard=100) == ACCEPTED
-    assert check(NOBODY, late, KAFKA_4, verification=standing, guard=100) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert check(NOBODY, late, KAFKA_4, verification=standing, guard=100) == ACCEPTED
+    adding = standing._replace(adds=True)
+    assert check(NOBODY, late, KAFKA_4, verification=adding, guard=100) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_an_old_epoch_is_not_asked_about_in_version_2() -> None:
     entry = after(batch(0, epoch=3))
     late = batch(0, epoch=2, transactional=True)
 
-    assert start_verification(entry, late, 101, None, KAFKA_4) == Error.INVALID_PRODUCER_EPOCH
-    assert isinstance(start_verification(entry, late, 101, None, KAFKA_39), Verification)
+    assert start_verification(entry, late, 101, None, KAFKA_4, adds=True) == Error.INVALID_PRODUCER_EPOCH
+    assert isinstance(start_verification(entry, late, 101, None, KAFKA_4, adds=False), Verification)
 
 
 @pytest.mark.parametrize(
-    ("marker_epoch", "in_39", "in_4"),
+    ("marker_epoch", "of_old_transaction", "of_version_2"),
     [
         (2, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_EPOCH),
         (3, ACCEPTED, Error.INVALID_PRODUCER_EPOCH),
@@ -191,16 +201,19 @@ def test_an_old_epoch_is_not_asked_about_in_version_2() -> None:
     ],
 )
 def test_a_marker_needs_the_epoch_of_its_transaction(
-    marker_epoch: int, in_39: Accepted | Error, in_4: Accepted | Error
+    marker_epoch: int, of_old_transaction: Accepted | Error, of_version_2: Accepted | Error
 ) -> None:
     entry = after(batch(0, epoch=3, transactional=True))
+    old = Marker(PID, marker_epoch, commit=True)
+    new = old._replace(transaction_version=2)
 
-    assert check_marker(entry, Marker(PID, marker_epoch, commit=True), KAFKA_39) == in_39
-    assert check_marker(entry, Marker(PID, marker_epoch, commit=True), KAFKA_4) == in_4
+    assert check_marker(entry, old, KAFKA_4) == of_old_transaction
+    assert check_marker(entry, new, KAFKA_4) == of_version_2
+    assert check_marker(entry, new, parameters_for("4.1.2", "kraft")) == of_old_transaction
 
 
 def test_a_marker_that_is_sent_again_is_written_again() -> None:
-    marker = Marker(PID, 4, commit=True)
+    marker = Marker(PID, 4, commit=True, transaction_version=2)
     entry = after(batch(0, epoch=3, transactional=True), marker)
 
     assert entry.transaction_first_offset is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reference_model.errors import Error
@@ -12,6 +14,7 @@ from reference_model.transactions.coordinator import (
     LAST_EPOCH,
     MAX_TIMEOUT_MS,
     NO_PRODUCER_ID,
+    NOBODY,
     AddPartitionsToTxn,
     Answer,
     EndTxn,
@@ -23,6 +26,7 @@ from reference_model.transactions.coordinator import (
     add_partitions,
     complete,
     end_transaction,
+    init_idempotent_producer_id,
     init_producer_id,
     loaded,
     marked,
@@ -30,8 +34,9 @@ from reference_model.transactions.coordinator import (
     produce_error,
     verify_partition,
 )
+from reference_model.transactions.versions import Support, of_offset_commit, of_produce, usual
 
-KAFKA_39 = Parameters(transaction_version=0)
+KAFKA_39 = Parameters(transaction_version=0, transactions_of_4=False)
 KAFKA_4 = Parameters(transaction_version=2)
 BOTH = pytest.mark.parametrize("parameters", [KAFKA_39, KAFKA_4])
 FRESH = 20
@@ -53,9 +58,14 @@ def init(
 
 
 def end(
-    transactional: Transactional, parameters: Parameters, *, commit: bool, producer: Producer = ME
+    transactional: Transactional,
+    parameters: Parameters,
+    *,
+    commit: bool,
+    producer: Producer = ME,
+    version: int | None = None,
 ) -> tuple[Transactional, Answer]:
-    after, answer = end_transaction(transactional, EndTxn(producer, commit), parameters, fresh=FRESH)
+    after, answer = end_transaction(transactional, EndTxn(producer, commit, version), parameters, fresh=FRESH)
     assert after is not None
     return after, answer
 
@@ -99,6 +109,16 @@ class TestInitProducerId:
     def test_no_time_and_too_much_time_are_refused(self, parameters: Parameters, timeout_ms: int) -> None:
         assert init(None, parameters, timeout_ms=timeout_ms) == (None, Answer(Error.INVALID_TRANSACTION_TIMEOUT))
 
+    def test_a_client_without_a_transactional_id_always_gets_a_new_id(self) -> None:
+        assert init_idempotent_producer_id(fresh=FRESH) == Answer(producer=Producer(FRESH, 0))
+
+    @BOTH
+    def test_half_an_identity_is_invalid_and_none_is_a_new_client(self, parameters: Parameters) -> None:
+        before = known(State.EMPTY)
+        for half in (Producer(NO_PRODUCER_ID, 3), Producer(10, -1)):
+            assert init(before, parameters, half) == (before, Answer(Error.INVALID_REQUEST))
+        assert init(before, parameters, NOBODY) == init(before, parameters)
+
     def test_the_owner_may_go_on_and_may_ask_twice(self) -> None:
         after, answer = init(known(State.COMPLETE_ABORT), KAFKA_39, ME)
         assert answer.producer == Producer(10, 4)
@@ -122,10 +142,14 @@ class TestInitProducerId:
         assert after is not None
         assert (after.previous_id, after.last_epoch) == (10, LAST_EPOCH)
 
-    def test_the_old_id_may_ask_twice_for_the_new_one(self) -> None:
-        after, _ = init(known(State.EMPTY, Producer(10, LAST_EPOCH)), KAFKA_39, Producer(10, LAST_EPOCH))
+    def test_the_old_id_may_ask_twice_for_the_new_one_but_not_three_times(self) -> None:
+        """The answer to the second question has the new id for the one before it, too (prepareTransitionTo)."""
+        last = Producer(10, LAST_EPOCH)
+        after, _ = init(known(State.EMPTY, last), KAFKA_39, last)
 
-        assert init(after, KAFKA_39, Producer(10, LAST_EPOCH))[1].producer == Producer(FRESH, 0)
+        again, answer = init(after, KAFKA_39, last)
+        assert answer.producer == Producer(FRESH, 0)
+        assert init(again, KAFKA_39, last)[1].error == Error.PRODUCER_FENCED
         assert init(after, KAFKA_39, Producer(10, 7))[1].error == Error.PRODUCER_FENCED
 
     def test_a_transaction_that_was_fenced_with_the_last_epoch_goes_on_with_another_id(self) -> None:
@@ -199,6 +223,7 @@ def test_verification(before: Transactional | None, answer: Error) -> None:
             Error.CONCURRENT_TRANSACTIONS,
         ),
         (Error.NOT_COORDINATOR, Error.NOT_ENOUGH_REPLICAS, Error.NOT_ENOUGH_REPLICAS, Error.NOT_ENOUGH_REPLICAS),
+        (Error.NETWORK_EXCEPTION, Error.NOT_ENOUGH_REPLICAS, Error.NOT_ENOUGH_REPLICAS, Error.NOT_ENOUGH_REPLICAS),
         (
             Error.PRODUCER_FENCED,
             Error.INVALID_PRODUCER_EPOCH,
@@ -214,9 +239,15 @@ def test_verification(before: Transactional | None, answer: Error) -> None:
     ],
 )
 def test_what_producers_are_told(error: Error, old_client: Error, new_client: Error, version_2: Error) -> None:
-    assert produce_error(error, KAFKA_39, abortable=False) == old_client
-    assert produce_error(error, KAFKA_39, abortable=True) == new_client
-    assert produce_error(error, KAFKA_4, abortable=True) == version_2
+    assert produce_error(error, of_produce(10)) == old_client
+    assert produce_error(error, of_produce(11)) == new_client
+    assert produce_error(error, of_produce(12)) == version_2
+
+
+def test_what_versions_of_requests_stand_for() -> None:
+    assert [of_produce(version) for version in (3, 10, 11, 12, 13)] == [0, 0, 1, 2, 2]
+    assert [of_offset_commit(version) for version in (0, 3, 4, 5)] == [0, 0, 1, 2]
+    assert [usual(parameters) for parameters in (KAFKA_39, KAFKA_4)] == [Support.ABORTABLE_ERROR, Support.ADD_PARTITION]
 
 
 class TestEndTxn:
@@ -232,8 +263,45 @@ class TestEndTxn:
         after, answer = end(known(State.ONGOING, ME, 0), KAFKA_4, commit=True)
 
         assert answer == Answer(producer=Producer(10, 4))
-        assert marker(after, 5) == Marker(10, 4, True, 5)
+        assert marker(after, 5) == Marker(10, 4, True, 5, transaction_version=2)
         assert after.last_epoch == 3
+
+    def test_the_version_is_that_of_the_request_and_not_of_the_cluster(self) -> None:
+        before = known(State.ONGOING, ME, 0)
+        old_client, answer = end(before, KAFKA_4, commit=True, version=4)
+        assert (answer.producer, old_client.version, marker(old_client, 5)) == (ME, 0, Marker(10, 3, True, 5))
+
+        old_cluster = replace(KAFKA_4, transaction_version=0)
+        new_client, answer = end(before, old_cluster, commit=True, version=5)
+        assert (answer.producer, new_client.version) == (Producer(10, 4), 2)
+        assert end(before, old_cluster, commit=True)[1].producer == ME
+
+    def test_a_time_out_goes_by_the_cluster(self) -> None:
+        for parameters, version in ((KAFKA_39, 0), (KAFKA_4, 2)):
+            aborting = abort_timed_out(known(State.ONGOING, ME, 0), parameters, fresh=FRESH)
+            assert aborting is not None
+            assert (aborting.producer, aborting.version) == (Producer(10, 4), version)
+
+    @pytest.mark.parametrize("somebody", [ME, Producer(10, 2), Producer(10, 4), Producer(9, 3)])
+    def test_in_version_2_everybody_waits_for_the_markers(self, somebody: Producer) -> None:
+        before = known(State.PREPARE_ABORT, Producer(10, 4), 0)
+        answers = [end(before, KAFKA_4, commit=True, producer=somebody, version=version)[1] for version in (5, 4)]
+        assert answers[0] == Answer(Error.CONCURRENT_TRANSACTIONS)
+        owner, stranger = somebody == Producer(10, 4), somebody.id == 9
+        fenced = Error.INVALID_PRODUCER_ID_MAPPING if stranger else Error.PRODUCER_FENCED
+        assert answers[1] == Answer(Error.CONCURRENT_TRANSACTIONS if owner else fenced)
+
+    def test_clients_that_do_not_know_that_they_are_fenced_are_told_of_their_epoch(self) -> None:
+        before = known(State.ONGOING, Producer(10, 4), 0)
+        errors = [end(before, KAFKA_39, commit=True, version=version)[1].error for version in (1, 2)]
+        assert errors == [Error.INVALID_PRODUCER_EPOCH, Error.PRODUCER_FENCED]
+        for version, error in ((1, Error.INVALID_PRODUCER_EPOCH), (2, Error.PRODUCER_FENCED)):
+            request = AddPartitionsToTxn(ME, frozenset({0}), version)
+            assert add_partitions(before, request, KAFKA_39)[1].error == error
+        for version, error in ((3, Error.INVALID_PRODUCER_EPOCH), (4, Error.PRODUCER_FENCED)):
+            for stranger in (Producer(9, 3), Producer(10, 1)):
+                asked = InitProducerId(expected=stranger, version=version)
+                assert init_producer_id(known(State.EMPTY), asked, KAFKA_39, fresh=FRESH)[1].error == error
 
     @pytest.mark.parametrize(
         ("state", "commit", "error"),
@@ -284,7 +352,7 @@ class TestEndTxn:
         ended, answer = end(known(State.ONGOING, last, 0), KAFKA_4, commit=True, producer=last)
 
         assert answer == Answer(producer=Producer(FRESH, 0))
-        assert marker(ended, 0) == Marker(10, LAST_EPOCH + 1, True, 0)
+        assert marker(ended, 0) == Marker(10, LAST_EPOCH + 1, True, 0, transaction_version=2)
         completed = complete(marked(ended, 0), KAFKA_4)
         assert completed is not None
         assert completed.producer == Producer(FRESH, 0)
@@ -320,7 +388,7 @@ class TestMarkers:
 
         assert complete(marked(ended, 0), KAFKA_39) is None
         assert complete(marked(marked(ended, 0), 1), KAFKA_39) == known(State.COMPLETE_COMMIT)
-        early = Parameters(transaction_version=0, dropped=frozenset({mutants.COMPLETE_WAITS_FOR_MARKERS}))
+        early = replace(KAFKA_39, dropped=frozenset({mutants.COMPLETE_WAITS_FOR_MARKERS}))
         assert complete(marked(ended, 0), early) == known(State.COMPLETE_COMMIT)
 
     def test_nothing_else_is_completed(self) -> None:

@@ -19,6 +19,7 @@ from reference_model.transactions.invariants import (
     COMMIT_KEPT,
     LSO_MONOTONE,
     LSO_NOT_STUCK,
+    NOT_FENCED,
     NOT_REFUSED,
     OWN_COMMIT,
     READ_COMMITTED,
@@ -27,7 +28,7 @@ from reference_model.transactions.invariants import (
 from reference_model.transactions.machine import FIRST_PARTITION, machine
 from reference_model.transactions.world import Bounds, Late
 
-TV0 = Parameters(transaction_version=0)
+TV0 = Parameters(transaction_version=0, transactions_of_4=False)
 UNVERIFIED = replace(TV0, transaction_verification=False)
 TV2 = Parameters(transaction_version=2)
 
@@ -36,6 +37,7 @@ FAILURES = Bounds(transactions=(2, 0), timeouts=1, coordinators=1)
 LAGGING = Bounds(transactions=(2, 0), lagging=True, elections=1)
 TWO_PARTITIONS = Bounds(transactions=(2, 0), partitions=2)
 LAST_EPOCHS = Bounds(transactions=(3, 0), timeouts=1, first_epoch=LAST_EPOCH - 2)
+LAST_EPOCH_IN_TIME = Bounds(transactions=(2, 0), timeouts=1, first_epoch=LAST_EPOCH - 1)
 ONE, TWO = Bounds(transactions=(1, 0)), Bounds(transactions=(2, 0))
 EVERYTHING_LATE = replace(TWO, late=frozenset(Late))
 
@@ -47,19 +49,19 @@ def late(*kinds: Late, bounds: Bounds = TWO) -> Bounds:
 @pytest.mark.parametrize(
     ("parameters", "bounds", "states"),
     [
-        pytest.param(TV0, ZOMBIE, 5_967, id="tv0-zombie"),
-        pytest.param(TV0, FAILURES, 14_511, id="tv0-failures"),
+        pytest.param(TV0, ZOMBIE, 6_387, id="tv0-zombie"),
+        pytest.param(TV0, FAILURES, 15_543, id="tv0-failures"),
         pytest.param(TV0, LAGGING, 2_772, id="tv0-lagging"),
         pytest.param(TV0, TWO_PARTITIONS, 27_271, id="tv0-two-partitions"),
-        pytest.param(TV0, LAST_EPOCHS, 9_887, id="tv0-last-epochs"),
+        pytest.param(TV0, LAST_EPOCHS, 10_511, id="tv0-last-epochs"),
         pytest.param(UNVERIFIED, ZOMBIE, 3_031, id="unverified-zombie"),
         pytest.param(UNVERIFIED, FAILURES, 6_806, id="unverified-failures"),
-        pytest.param(TV2, ZOMBIE, 4_934, id="tv2-zombie"),
-        pytest.param(TV2, FAILURES, 10_715, id="tv2-failures"),
-        pytest.param(TV2, LAGGING, 3_123, id="tv2-lagging"),
-        pytest.param(TV2, TWO_PARTITIONS, 19_349, id="tv2-two-partitions"),
-        pytest.param(TV2, LAST_EPOCHS, 11_498, id="tv2-last-epochs"),
-        pytest.param(TV2, EVERYTHING_LATE, 17_702, id="tv2-everything-late"),
+        pytest.param(TV2, ZOMBIE, 5_356, id="tv2-zombie"),
+        pytest.param(TV2, FAILURES, 12_300, id="tv2-failures"),
+        pytest.param(TV2, LAGGING, 2_899, id="tv2-lagging"),
+        pytest.param(TV2, TWO_PARTITIONS, 18_601, id="tv2-two-partitions"),
+        pytest.param(TV2, LAST_EPOCHS, 13_648, id="tv2-last-epochs"),
+        pytest.param(TV2, EVERYTHING_LATE, 15_262, id="tv2-everything-late"),
     ],
 )
 def test_transactions_keep_what_they_promise(parameters: Parameters, bounds: Bounds, states: int) -> None:
@@ -72,19 +74,19 @@ def test_transactions_keep_what_they_promise(parameters: Parameters, bounds: Bou
 @pytest.mark.parametrize(
     ("parameters", "bounds", "states"),
     [
-        pytest.param(TV0, replace(ZOMBIE, transactions=(2, 1)), 42_052, id="tv0-zombie"),
-        pytest.param(TV0, replace(FAILURES, transactions=(1, 1)), 249_119, id="tv0-zombie-and-failures"),
-        pytest.param(TV2, replace(ZOMBIE, transactions=(2, 1)), 49_374, id="tv2-zombie"),
-        pytest.param(TV2, replace(FAILURES, transactions=(1, 1)), 129_467, id="tv2-zombie-and-failures"),
-        pytest.param(TV2, replace(EVERYTHING_LATE, transactions=(1, 1)), 146_457, id="tv2-zombie-and-everything-late"),
-        pytest.param(TV0, replace(FAILURES, lagging=True, elections=1), 140_175, id="tv0-failures-of-everybody"),
+        pytest.param(TV0, replace(ZOMBIE, transactions=(2, 1)), 45_260, id="tv0-zombie"),
+        pytest.param(TV0, replace(FAILURES, transactions=(1, 1)), 283_071, id="tv0-zombie-and-failures"),
+        pytest.param(TV2, replace(ZOMBIE, transactions=(2, 1)), 55_630, id="tv2-zombie"),
+        pytest.param(TV2, replace(FAILURES, transactions=(1, 1)), 147_189, id="tv2-zombie-and-failures"),
+        pytest.param(TV2, replace(EVERYTHING_LATE, transactions=(1, 1)), 167_753, id="tv2-zombie-and-everything-late"),
+        pytest.param(TV0, replace(FAILURES, lagging=True, elections=1), 148_831, id="tv0-failures-of-everybody"),
         pytest.param(
-            TV2, replace(EVERYTHING_LATE, lagging=True, elections=1), 171_940, id="tv2-lagging-and-everything-late"
+            TV2, replace(EVERYTHING_LATE, lagging=True, elections=1), 150_134, id="tv2-lagging-and-everything-late"
         ),
-        pytest.param(TV0, replace(ZOMBIE, partitions=2), 916_917, id="tv0-zombie-on-two-partitions"),
-        pytest.param(TV2, replace(ZOMBIE, partitions=2), 312_968, id="tv2-zombie-on-two-partitions"),
+        pytest.param(TV0, replace(ZOMBIE, partitions=2), 1_033_289, id="tv0-zombie-on-two-partitions"),
+        pytest.param(TV2, replace(ZOMBIE, partitions=2), 337_918, id="tv2-zombie-on-two-partitions"),
         pytest.param(
-            TV2, late(Late.END, Late.MARKER, bounds=TWO_PARTITIONS), 578_646, id="tv2-late-ends-on-two-partitions"
+            TV2, late(Late.END, Late.MARKER, bounds=TWO_PARTITIONS), 571_318, id="tv2-late-ends-on-two-partitions"
         ),
     ],
 )
@@ -174,15 +176,26 @@ class TestLateRequests:
         assert broken(TV0, late(Late.MARKER)) == {OWN_COMMIT: 13, COMMIT_KEPT: 13, ATOMIC: 13}
         assert broken(TV2, late(Late.MARKER)) == {}
 
+    def test_in_4_0_and_4_1_it_does_so_in_version_2_too(self) -> None:
+        """A marker does not say there which version it is of (KIP-1228)."""
+        assert broken(replace(TV2, strict_markers=False), late(Late.MARKER)) == {
+            OWN_COMMIT: 11,
+            COMMIT_KEPT: 12,
+            ATOMIC: 12,
+        }
+
 
 MUTANTS = [
     (mutants.DUPLICATE_WINDOW, TV0, ONE, NOT_REFUSED, 5),
     (mutants.DUPLICATE_WINDOW, TV2, ONE, NOT_REFUSED, 4),
     (mutants.PRODUCER_EPOCH_CHECK, TV0, ZOMBIE, SEQUENCES, 12),
+    (mutants.PRODUCER_EPOCH_CHECK, TV2, late(Late.MARKER), OWN_COMMIT, 11),
     (mutants.MARKER_EPOCH_RISES, TV2, late(Late.MARKER), OWN_COMMIT, 11),
     (mutants.COORDINATOR_EPOCH_CHECK, TV0, replace(TWO, coordinators=1), COMMIT_KEPT, 14),
     (mutants.VERIFICATION_GUARD, TV0, ONE, LSO_NOT_STUCK, 8),
+    (mutants.OPEN_FOR_ITS_EPOCH, TV2, TWO, LSO_NOT_STUCK, 6),
     (mutants.OPEN_HOLDS_LSO, TV0, ONE, READ_COMMITTED, 4),
+    (mutants.OPEN_HOLDS_LSO, TV2, ONE, READ_COMMITTED, 3),
     (mutants.UNREPLICATED_HOLDS_LSO, TV0, replace(LAGGING, transactions=(1, 0)), LSO_MONOTONE, 9),
     (mutants.UNREPLICATED_HOLDS_LSO, TV2, replace(LAGGING, transactions=(1, 0)), LSO_MONOTONE, 8),
     (mutants.EPOCH_BUMP_ON_INIT, TV0, ZOMBIE, COMMIT_KEPT, 9),
@@ -195,6 +208,9 @@ MUTANTS = [
     (mutants.END_EPOCH_CHECK, TV0, ZOMBIE, COMMIT_KEPT, 12),
     (mutants.END_EPOCH_CHECK, TV2, ZOMBIE, COMMIT_KEPT, 11),
     (mutants.END_DIRECTION_CHECK, TV2, replace(ONE, timeouts=1), COMMIT_KEPT, 9),
+    (mutants.END_WAITS_FOR_MARKERS, TV2, ONE, NOT_FENCED, 5),
+    (mutants.END_MAY_BE_REPEATED, TV2, ONE, NOT_FENCED, 6),
+    (mutants.ADD_WAITS_BEFORE_IDENTITY, TV2, LAST_EPOCH_IN_TIME, NOT_FENCED, 5),
     (mutants.ADD_EPOCH_CHECK, TV2, ZOMBIE, OWN_COMMIT, 9),
     (mutants.ADD_WAITS_FOR_MARKERS, TV0, TWO, COMMIT_KEPT, 10),
     (mutants.ADD_WAITS_FOR_MARKERS, TV2, TWO, COMMIT_KEPT, 9),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reference_model.errors import Error
 from reference_model.parameters import Parameters
-from reference_model.producer_state import Accepted, Batch, Duplicate, Marker, Verification, check_marker
+from reference_model.producer_state import Accepted, Batch, Duplicate, Marker, check_marker
 from reference_model.transactions import coordinator
+from reference_model.transactions.admission import admit
 from reference_model.transactions.coordinator import (
     AddPartitionsToTxn,
     Answer,
@@ -16,12 +19,12 @@ from reference_model.transactions.coordinator import (
     Producer,
     State,
     Transactional,
-    produce_error,
 )
-from reference_model.transactions.partition import Checked, Leader, Verified, append, check, source_of, verifying
+from reference_model.transactions.partition import Checked, Leader, Verified, append, check, keep, source_of
+from reference_model.transactions.versions import Support, usual
 
-KAFKA_39 = Parameters(transaction_version=0)
-UNVERIFIED = Parameters(transaction_version=0, transaction_verification=False)
+KAFKA_39 = Parameters(transaction_version=0, transactions_of_4=False)
+UNVERIFIED = replace(KAFKA_39, transaction_verification=False)
 KAFKA_4 = Parameters(transaction_version=2)
 SOURCE = source_of("A", 0)
 
@@ -48,17 +51,14 @@ class Cluster:
 
     def produce(self, producer: Producer, sequence: int, *, abortable: bool = True) -> Checked:
         batch = Batch(*producer, sequence, transactional=True)
-        self.leader, verification = verifying(self.leader, batch, self.parameters)
-        if isinstance(verification, Error):
-            return verification
-        if isinstance(verification, Verification):
-            if self.parameters.transaction_version >= 2:
-                error = self.add(producer)
-            else:
-                error = coordinator.verify_partition(self.transactional, producer, 0)
-            if error is not Error.NONE:
-                return produce_error(error, self.parameters, abortable=abortable)
-        waiting = Verified(batch, SOURCE, verification.guard if verification else None)
+        standing = self.leader.verification(batch.producer_id)
+        support = usual(self.parameters) if abortable else Support.DEFAULT_ERROR
+        admitted = admit(self.parameters, self.leader.log, batch, standing, self.transactional, 0, support)
+        self.leader = keep(self.leader, batch.producer_id, admitted.verification)
+        self.transactional = admitted.transactional
+        if admitted.error is not Error.NONE:
+            return admitted.error
+        waiting = Verified(batch, SOURCE, admitted.guard)
         checked = check(self.leader, waiting, self.parameters)
         if isinstance(checked, Accepted):
             self.leader = append(self.leader, batch, SOURCE, replicated_at_once=True)

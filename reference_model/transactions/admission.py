@@ -1,0 +1,63 @@
+"""A transactional batch comes to the leader of a partition: before it is appended the coordinator has its say (KIP-890).
+
+What follows is `produce.produce`, with the guard that is given here. In between, the transaction may end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reference_model.errors import Error
+from reference_model.log import Log, Offset
+from reference_model.parameters import Parameters
+from reference_model.producer_state import Batch, Verification, start_verification
+from reference_model.transactions import coordinator
+from reference_model.transactions.coordinator import AddPartitionsToTxn, Partition, Producer, Transactional
+from reference_model.transactions.versions import Support
+
+
+class Admitted(NamedTuple):
+    """What stands afterwards, and whether the batch may be appended."""
+
+    transactional: Transactional | None
+    verification: Verification | None
+    """What stands for this producer at the leader."""
+    error: Error = Error.NONE
+    """What the producer is told instead of an append."""
+    guard: Offset | None = None
+    """What the batch has to show when it is appended; None if it needs no verification."""
+
+
+def admit(
+    parameters: Parameters,
+    log: Log,
+    batch: Batch,
+    standing: Verification | None,
+    transactional: Transactional | None,
+    partition: Partition,
+    support: Support,
+    *,
+    unreachable: Error = Error.NONE,
+) -> Admitted:
+    """ReplicaManager.handleProduceAppend, maybeStartTransactionVerificationForPartition, AddPartitionsToTxnManager.
+
+    `unreachable` is why the coordinator gave no answer: NETWORK_EXCEPTION, or what a broker says that is not it.
+    """
+    adds = support is Support.ADD_PARTITION
+    entry = log.known.entry(batch.producer_id)
+    verification = start_verification(entry, batch, log.end, standing, parameters, adds=adds)
+    if isinstance(verification, Error):
+        return Admitted(transactional, standing, verification)
+    if verification is None:
+        return Admitted(transactional, standing)
+    after, error = transactional, unreachable
+    producer = Producer(batch.producer_id, batch.epoch)
+    if error is Error.NONE and adds:
+        request = AddPartitionsToTxn(producer, frozenset({partition}))
+        after, answer = coordinator.add_partitions(transactional, request, parameters)
+        error = answer.error
+    elif error is Error.NONE:
+        error = coordinator.verify_partition(transactional, producer, partition)
+    if error is not Error.NONE:
+        return Admitted(after, verification, coordinator.produce_error(error, support))
+    return Admitted(after, verification, guard=verification.guard)
