@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
 from reference_model.errors import Error
-from reference_model.log import Offset, Record
+from reference_model.log import Log, Offset, Record
 from reference_model.parameters import Parameters
+from reference_model.producer_state import ProducerId
 from reference_model.registration import Brokers
 from reference_model.replica import Replica, refusal
 from reference_model.transactions.lso import Aborted, aborted_between
@@ -45,6 +47,17 @@ class Fetched(NamedTuple):
     log_start: Offset = -1
     aborted: tuple[Aborted, ...] = ()
     """The transactions whose records a read_committed consumer leaves out."""
+    aborted_at_most: tuple[Aborted, ...] = ()
+    """More of them may be listed, up to here: the index of a segment may not tell where the fetch ends."""
+
+    def lists(self, told: Iterable[tuple[ProducerId, Offset]]) -> bool:
+        """Whether a list of aborted transactions, by producer ids and first offsets, is one that it may come with.
+
+        LocalLog.addAbortedTransactions looks up to the next entry of the offset index, which has one only every
+        index.interval.bytes, or else up to the next segment or the end of the log.
+        """
+        listed = frozenset(told)
+        return _named(self.aborted) <= listed <= _named(self.aborted_at_most)
 
 
 def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int | None = None) -> Fetched:
@@ -60,16 +73,24 @@ def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int |
         return Fetched(Error.OFFSET_OUT_OF_RANGE)
     end = readable_end(parameters, replica, request.isolation)
     records = log.read(request.offset, end if limit is None else min(end, request.offset + limit))
+    told = request.isolation is Isolation.READ_COMMITTED and bool(records)
     return Fetched(
         Error.NONE,
         records,
         high_watermark=replica.high_watermark,
         last_stable_offset=readable_end(parameters, replica, Isolation.READ_COMMITTED),
         log_start=log.start,
-        aborted=aborted_between(log.known.transactions, request.offset, request.offset + len(records))
-        if request.isolation is Isolation.READ_COMMITTED
-        else (),
+        aborted=_aborted(log, request.offset, request.offset + len(records)) if told else (),
+        aborted_at_most=_aborted(log, request.offset, log.end) if told else (),
     )
+
+
+def _aborted(log: Log, start: Offset, end: Offset) -> tuple[Aborted, ...]:
+    return aborted_between(log.known.transactions, start, end)
+
+
+def _named(aborted: Iterable[Aborted]) -> frozenset[tuple[ProducerId, Offset]]:
+    return frozenset((one.producer_id, one.first_offset) for one in aborted)
 
 
 def readable_end(parameters: Parameters, replica: Replica, isolation: Isolation) -> Offset:

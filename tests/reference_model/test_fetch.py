@@ -96,3 +96,18 @@ def test_readers_of_committed_records_are_told_what_was_aborted() -> None:
     told = fetch(KRAFT, leader, Fetch(0, COMMITTED))
     assert [(one.producer_id, one.first_offset) for one in told.aborted] == [(2, 0)]
     assert fetch(KRAFT, leader, Fetch(0)).aborted == ()
+
+
+def test_more_may_be_listed_than_was_read_but_nothing_less() -> None:
+    """Two transactions were aborted, and only the first is in what is read."""
+    logged = transactional(begun(2), Marker(2, 0, commit=False), begun(3), Marker(3, 0, commit=False), begun(4))
+    leader = replica(0, has=logged, high_watermark=5)
+
+    told = fetch(KRAFT, leader, Fetch(0, COMMITTED), limit=2)
+    assert told.lists([(2, 0)])
+    assert told.lists([(2, 0), (3, 2)])
+    assert not told.lists([])
+    assert not told.lists([(3, 2)])
+    assert not told.lists([(2, 0), (4, 4)])  # which is open
+    assert fetch(KRAFT, leader, Fetch(4, COMMITTED)).lists([])
+    assert not fetch(KRAFT, leader, Fetch(0)).lists([(2, 0)])
