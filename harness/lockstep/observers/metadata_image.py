@@ -77,10 +77,8 @@ class Image(NamedTuple):
             case FeatureLevelRecord():
                 return True
             case ConfigRecord():
-                return record.resource_type == BROKER or (record.resource_type, record.resource_name) == (
-                    TOPIC,
-                    self.topic,
-                )
+                resource = (record.resource_type, record.resource_name)
+                return record.resource_type == BROKER or resource == (TOPIC, self.topic)
         return False
 
     def _knowing(self, controller: Controller) -> Image:

@@ -7,17 +7,16 @@ yet as well; they do not count here before the high watermark is past them, for 
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 
 from kio.records.schema import RecordBatch
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
-from kio.schema.fetch.v12.response import FetchResponse, PartitionData
-from kio.schema.types import TopicName
+from kio.schema.fetch.v13.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.fetch.v13.response import FetchResponse, PartitionData
 from kio.static.primitive import i32, i64
 
 from harness.clients.wire.connection import Connection, milliseconds
-from harness.clients.wire.quorum import METADATA_TOPIC
 from harness.clients.wire.records import batches
 from harness.closeable import Closeable
 from harness.cluster.cluster import Cluster
@@ -25,6 +24,8 @@ from harness.cluster.node import NodeState
 from harness.cluster.spec import Listener
 from harness.errors import ClusterError, UsageError
 
+METADATA_TOPIC_ID = uuid.UUID(int=1)
+"""It is the same in every cluster (Uuid.METADATA_TOPIC_ID), and controllers know the topic by it only."""
 UNKNOWN = -1
 MAX_BYTES = 8_388_608
 """What a controller sends at once at most; it does not look at what we ask for."""
@@ -64,7 +65,7 @@ class MetadataLog(Closeable):
                 "controllers that are brokers too cannot be followed: give the cluster its own controllers"
             )
         self._connection: Connection | None = None
-        self._epoch = 0
+        self._epoch = 1
         self._next_offset = 0
         self._last_epoch = 0
 
@@ -117,7 +118,7 @@ class MetadataLog(Closeable):
         request = FetchRequest(
             max_wait=milliseconds(0),
             min_bytes=i32(0),
-            topics=(FetchTopic(topic=TopicName(METADATA_TOPIC), partitions=(partition,)),),
+            topics=(FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
             forgotten_topics_data=(),
         )
         response = self._connection.ask(request)
