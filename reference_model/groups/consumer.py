@@ -154,6 +154,8 @@ def rebalance_time_passes(group: ConsumerGroup, member_id: MemberId) -> Consumer
 
 def _refused(group: ConsumerGroup, request: ConsumerGroupHeartbeat, parameters: GroupParameters) -> Error:
     """Why the coordinator does nothing for this request."""
+    if not parameters.new_coordinator:  # KafkaApis.handleConsumerGroupHeartbeat
+        return Error.UNSUPPORTED_VERSION
     if _invalid(request):
         return Error.INVALID_REQUEST
     if group.epoch == 0 and request.epoch != JOIN:

@@ -144,13 +144,21 @@ def _store(offsets: Offsets, partition: Partition, offset: int, before: Pending 
 def _refused(group: Group | None, request: OffsetCommit, parameters: GroupParameters) -> Error:
     """Why nothing of this is committed."""
     if group is None:
-        if request.generation < 0:
-            return Error.NONE
-        old = request.producer is not None or request.version < FIRST_VERSION_OF_EPOCHS
-        return Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND
+        return _refused_without_group(request, parameters)
     if isinstance(group, ClassicGroup):
         return _refused_by_classic(group, request, parameters)
     return _refused_by_consumer(group, request, parameters)
+
+
+def _refused_without_group(request: OffsetCommit, parameters: GroupParameters) -> Error:
+    """Whoever names no generation makes a group. The old coordinator makes one for every producer, and then looks for
+    the member in it (GroupCoordinator.handleCommitOffsets, handleTxnCommitOffsets)."""
+    if request.generation < 0:
+        return Error.NONE
+    if not parameters.new_coordinator:
+        return Error.ILLEGAL_GENERATION if request.producer is None else Error.UNKNOWN_MEMBER_ID
+    old = request.producer is not None or request.version < FIRST_VERSION_OF_EPOCHS
+    return Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND
 
 
 def _anonymous(request: OffsetCommit) -> bool:

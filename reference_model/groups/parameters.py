@@ -11,6 +11,9 @@ UNLIMITED = 2**31 - 1
 class GroupParameters:
     """One coordinator. What is not said is what Kafka 4.3 does by default."""
 
+    new_coordinator: bool = True
+    """The coordinator of KIP-848, which knows groups of both protocols: the only one in 4.0, and in 3.9 only where
+    group.coordinator.rebalance.protocols has `consumer`."""
     assignment_epochs: bool = True
     """A commit with an older member epoch is taken down to the epoch in which its partition was assigned (KIP-1251,
     from 4.3); before, only the member's own epoch was."""
@@ -32,10 +35,16 @@ class GroupParameters:
         return guard not in self.dropped
 
 
-def group_parameters_for(version: str, *, max_size: int = UNLIMITED) -> GroupParameters:
-    """What this version does, as read in the classes of 3.9.2, 4.0.2, 4.1.2 and 4.3.1; 4.2 is taken to be like 4.1."""
+def group_parameters_for(
+    version: str, *, consumer_protocol: bool = False, max_size: int = UNLIMITED
+) -> GroupParameters:
+    """What this version does, as read in the classes of 3.9.2, 4.0.2, 4.1.2 and 4.3.1; 4.2 is taken to be like 4.1.
+
+    `consumer_protocol` says that it is enabled where it is not by default: before 4.0, and with KRaft only.
+    """
     release = tuple(int(part) for part in version.partition("-")[0].split(".")[:2])
     return GroupParameters(
+        new_coordinator=consumer_protocol or release >= (4, 0),
         assignment_epochs=release >= (4, 3),
         epoch_per_revocation=release < (4, 3),
         takes_back=release >= (4, 0),

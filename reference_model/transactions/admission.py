@@ -1,4 +1,4 @@
-"""A transactional batch comes to the leader of a partition: the coordinator has its say before it is appended (KIP-890).
+"""A transactional batch comes to the leader of a partition: before it is appended the coordinator has a say (KIP-890).
 
 What follows is `produce.produce`, with the guard that is given here. In between, the transaction may end.
 """

@@ -60,7 +60,7 @@ def group_of_two(parameters: GroupParameters = KAFKA) -> ConsumerGroup:
 
 def told_to_revoke_twice(version: str) -> ConsumerGroup:
     """A has revoked 1, and before it said so was to revoke 0 too."""
-    parameters = group_parameters_for(version)
+    parameters = group_parameters_for(version, consumer_protocol=True)
     group = beats(group_of_two(parameters), "a", 1, owned=BOTH, parameters=parameters)[0]
     group = joins(group, "c", {"a": NONE, "b": P0, "c": P1}, parameters=parameters)[0]
     return beats(group, "a", 1, owned=P0, parameters=parameters)[0]

@@ -6,6 +6,7 @@ import pytest
 
 from reference_model.errors import Error
 from reference_model.groups.consumer import (
+    JOIN,
     LEAVE,
     LEAVE_FOR_A_WHILE,
     ConsumerGroup,
@@ -173,9 +174,18 @@ def test_whether_a_revocation_raises_the_epoch_when_there_is_more_to_revoke(vers
 
 @pytest.mark.parametrize(("version", "given"), [("3.9.2", P0), ("4.0.2", BOTH), ("4.3.1", BOTH)])
 def test_whether_what_was_not_yet_revoked_can_be_taken_back(version: str, given: frozenset[int]) -> None:
-    parameters = group_parameters_for(version)
+    parameters = group_parameters_for(version, consumer_protocol=True)
     told = beats(group_of_two(parameters), "a", 1, owned=BOTH, parameters=parameters)[0]
     alone = session_expires(told, "b")
     assert alone is not None
     answer = beats(alone, "a", 1, owned=P0, targets={"a": BOTH}, parameters=parameters)[1]
     assert answer.assignment == (None if given == P0 else given)
+
+
+def test_the_old_coordinator_knows_nothing_of_the_consumer_protocol() -> None:
+    request = ConsumerGroupHeartbeat("a", JOIN, owned=NONE, subscription="")
+    answers = [
+        heartbeat(ConsumerGroup(), request, assignor=None, parameters=parameters)[1].error
+        for parameters in (group_parameters_for("3.9.2"), group_parameters_for("3.9.2", consumer_protocol=True))
+    ]
+    assert answers == [Error.UNSUPPORTED_VERSION, Error.NONE]

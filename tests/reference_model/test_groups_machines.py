@@ -262,7 +262,9 @@ def heard(state: State, parameters: GroupParameters) -> bool:
     return {member.id for member in group.members} <= accepted
 
 
-@pytest.mark.parametrize("parameters", [group_parameters_for("3.9.2"), KAFKA], ids=["3.9.2", "4.3.1"])
+@pytest.mark.parametrize(
+    "parameters", [group_parameters_for("3.9.2", consumer_protocol=True), KAFKA], ids=["3.9.2", "4.3.1"]
+)
 def test_a_rebalance_of_the_consumer_protocol_can_always_complete(parameters: GroupParameters) -> None:
     """From whatever state in which the members are alive, if from then on nothing more happens to them."""
     machine = consumer_(consumer.Bounds(steady=B_STEADY, epochs=4))(parameters)

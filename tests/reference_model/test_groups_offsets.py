@@ -88,6 +88,23 @@ def test_commits_to_a_group_that_does_not_exist(request_: OffsetCommit, error: E
     assert commits(None, request_) is error
 
 
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (by(), Error.NONE),
+        (by("a", 0), Error.ILLEGAL_GENERATION),
+        (by("a", 0, version=8), Error.ILLEGAL_GENERATION),
+        (by("a", 0, producer=7), Error.UNKNOWN_MEMBER_ID),
+        (by("a", -1, producer=7), Error.NONE),
+    ],
+)
+def test_commits_to_a_group_that_the_old_coordinator_does_not_know(request_: OffsetCommit, error: Error) -> None:
+    """It is the default in 3.9; with the consumer protocol enabled 3.9 has the new one, too."""
+    assert commits(None, request_, "3.9.2") is error
+    new = group_parameters_for("3.9.2", consumer_protocol=True)
+    assert commit(None, Offsets(), by("a", 0), parameters=new).error is Error.GROUP_ID_NOT_FOUND
+
+
 def test_a_simple_commit_makes_a_group() -> None:
     assert commit(None, Offsets(), by(), parameters=KAFKA).group == ClassicGroup()
 
