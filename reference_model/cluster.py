@@ -14,7 +14,7 @@ from reference_model.controller import Controller
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import AlterPartition, BrokerId, BrokerRegistration, Brokers, Registration
-from reference_model.replica import Replica, learn
+from reference_model.replica import UNKNOWN, Replica, learn
 from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request
 
 
@@ -47,6 +47,10 @@ class Bounds:
     batches: bool = False
     """Whether KRaft brokers may take several changes for one, as they do with what they read at once (MetadataLoader);
     LeaderAndIsr requests can always be overtaken by later ones."""
+    prompt: bool = True
+    """Metadata tells a leader what the answer to its AlterPartition did before it asks for another ISR. Where it does
+    not, a KRaft leader forgets what it asked for, and may commit what a member of the ISR lacks (Partition.makeLeader).
+    """
 
 
 class Metadata(NamedTuple):
@@ -58,6 +62,8 @@ class Metadata(NamedTuple):
     """Which of these each broker knows; None while it does not run."""
     cut: Brokers = frozenset()
     """Not Kafka's: whose logs were cut since they last joined the ISR."""
+    untold: Brokers = frozenset()
+    """ZooKeeper mode: who has just started, and waits for its first LeaderAndIsr, with what it knows or later."""
 
     @property
     def controller(self) -> Controller:
@@ -71,6 +77,8 @@ class Broker(NamedTuple):
     running: bool = True
     clean: bool = False
     """It was shut down cleanly, and says so when it registers (KIP-966)."""
+    leaving: bool = False
+    """It runs and asks to shut down, again and again until it may go."""
 
 
 class Answered(NamedTuple):
@@ -150,7 +158,20 @@ def initial(parameters: Parameters, bounds: Bounds) -> tuple[object, ...]:
             replicas[bounds.leader], _ = answer(parameters, replicas[bounds.leader], fetch)
     metadata = Metadata(log=(Controller(partition, registered),), known=(0,) * bounds.brokers)
     slots = [None] * (bounds.brokers + bounds.brokers**2)
-    return (metadata, Spent(), Witness(), *map(Broker, replicas), *slots)
+    return (metadata, Spent(), Witness(), *(Broker(timeless(replica)) for replica in replicas), *slots)
+
+
+def timeless(leader: Replica) -> Replica:
+    """Without when followers last fetched.
+
+    Whose time has passed is caught up again only at the leader's end. Who would be so because it reached the end of its
+    fetch before is one whose time has not passed yet.
+    """
+    leadership = leader.leadership
+    if leadership is None or not any(progress.fetched for _, progress in leadership.followers):
+        return leader
+    followers = tuple((b, known._replace(fetched=False, leader_end=UNKNOWN)) for b, known in leadership.followers)
+    return leader._replace(leadership=leadership._replace(followers=followers))
 
 
 def decided(bounds: Bounds, metadata: Metadata, controller: Controller) -> Metadata | None:
@@ -165,9 +186,11 @@ def decided(bounds: Bounds, metadata: Metadata, controller: Controller) -> Metad
     return tidied(metadata._replace(log=(*metadata.log, *news), cut=cut))
 
 
-def knowing(metadata: Metadata, broker: BrokerId, position: int | None) -> Metadata:
-    """The same, where this broker knows so much of it; None if it does not run."""
-    return tidied(metadata._replace(known=(*metadata.known[:broker], position, *metadata.known[broker + 1 :])))
+def knowing(metadata: Metadata, broker: BrokerId, position: int | None, *, untold: bool = False) -> Metadata:
+    """The same, where this broker knows so much of it, or will when it is told; None if it does not run."""
+    known = (*metadata.known[:broker], position, *metadata.known[broker + 1 :])
+    waiting = metadata.untold - {broker} | (frozenset({broker}) if untold else frozenset())
+    return tidied(metadata._replace(known=known, untold=waiting))
 
 
 def tidied(metadata: Metadata) -> Metadata:
@@ -175,8 +198,11 @@ def tidied(metadata: Metadata) -> Metadata:
 
     A broker that does not lead has no use for what leaves the leader and its epoch as they are: it is passed over.
     """
-    log = metadata.log
-    known = [None if seen is None else _passed_over(log, broker, seen) for broker, seen in enumerate(metadata.known)]
+    log, untold = metadata.log, metadata.untold
+    known = [
+        seen if seen is None or broker in untold else _passed_over(log, broker, seen)
+        for broker, seen in enumerate(metadata.known)
+    ]
     first = min((seen for seen in known if seen is not None), default=len(log) - 1)
     return metadata._replace(log=log[first:], known=tuple(None if seen is None else seen - first for seen in known))
 
@@ -197,5 +223,6 @@ def next_known(parameters: Parameters, bounds: Bounds, metadata: Metadata, broke
     seen = metadata.known[broker]
     if seen is None:
         return range(0)
+    following = seen if broker in metadata.untold else seen + 1
     skips = bounds.batches or parameters.mode is Mode.ZK
-    return range(seen + 1, len(metadata.log) if skips else min(seen + 2, len(metadata.log)))
+    return range(following, len(metadata.log) if skips else min(following + 1, len(metadata.log)))

@@ -6,7 +6,15 @@ from reference_model import mutants
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import AlterPartition, BrokerId, Brokers, Registration
-from reference_model.replica import Leadership, Progress, Replica, advance_high_watermark, caught_up, eligible
+from reference_model.replica import (
+    UNKNOWN,
+    Leadership,
+    Progress,
+    Replica,
+    advance_high_watermark,
+    caught_up,
+    eligible,
+)
 
 ROLLED_BACK = frozenset({Error.INELIGIBLE_REPLICA, Error.OPERATION_NOT_ATTEMPTED})
 """The controller says that the request was not applied, and never will be."""
@@ -43,13 +51,19 @@ def expand(parameters: Parameters, replica: Replica, follower: BrokerId) -> Repl
     return _ask(parameters, replica, leadership, leadership.isr | {follower})
 
 
-def lag_passes(replica: Replica, follower: BrokerId) -> Replica:
-    """A follower was not at the leader's end for replica.lag.time.max.ms."""
+def lag_passes(replica: Replica, follower: BrokerId, *, silent: bool = True) -> Replica:
+    """A follower was not caught up for replica.lag.time.max.ms; if it was silent it did not even fetch for so long.
+
+    One that is at the leader's end counts as caught up all the same, but not for longer than nothing is appended.
+    """
     leadership = replica.leadership
     progress = leadership.of(follower) if leadership else None
-    if leadership is None or progress is None or progress.end == replica.log.end:
+    if leadership is None or progress is None:
         return replica
-    return replica._replace(leadership=leadership.with_progress(follower, progress._replace(recent=False)))
+    passed = progress._replace(recent=False)
+    if silent:
+        passed = passed._replace(fetched=False, leader_end=UNKNOWN)
+    return replica._replace(leadership=leadership.with_progress(follower, passed))
 
 
 def shrink(parameters: Parameters, replica: Replica) -> Replica:
@@ -97,10 +111,12 @@ def settle(parameters: Parameters, replica: Replica, asked: AlterPartition, answ
         return replica._replace(leadership=rolled_back) if answer in ROLLED_BACK else replica
     if answer.leader_epoch != replica.leader_epoch or answer.partition_epoch < replica.partition_epoch:
         return replica
+    ahead = parameters.mode is Mode.KRAFT and (leadership.ahead or answer.partition_epoch > replica.partition_epoch)
     return advance_high_watermark(
         parameters,
         replica._replace(
-            partition_epoch=answer.partition_epoch, leadership=leadership._replace(isr=answer.isr, pending=None)
+            partition_epoch=answer.partition_epoch,
+            leadership=leadership._replace(isr=answer.isr, pending=None, ahead=ahead),
         ),
     )
 

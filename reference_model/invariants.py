@@ -1,4 +1,4 @@
-"""What is true of one partition at all times (kafka-semantics.md §2.3, I1 to I11).
+"""What is true of one partition at all times (kafka-semantics.md §2.3, I1 to I11, and one more).
 
 That nothing committed is lost is promised without unclean elections only, and as long as not too many brokers lose the
 end of their logs: without eligible leader replicas somebody in the ISR must have kept it, with them fewer than
@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from reference_model.cluster import Broker, Metadata, Places, Witness
 from reference_model.controller import Controller
+from reference_model.log import Offset
 from reference_model.machine import Invariant, Transition
-from reference_model.parameters import Parameters
+from reference_model.parameters import Mode, Parameters
 from reference_model.registration import NO_LEADER
-from reference_model.replica import effective_min_isr, maximal_isr
+from reference_model.replica import effective_min_isr, waits_for
 
 LEADER_IN_ISR = "leader-in-isr"
 HW_WITHIN_LOG = "hw-within-log"
@@ -27,6 +28,7 @@ COMMITTED_READS_STABLE = "committed-reads-stable"
 LEADER_HW_MONOTONE = "leader-hw-monotone"
 HW_FROZEN_BELOW_MIN_ISR = "hw-frozen-below-min-isr"
 NO_FENCED_IN_ISR = "no-fenced-in-isr"
+ONLY_ELIGIBLE_ASKED_FOR = "only-eligible-asked-for"
 
 
 def invariants(parameters: Parameters, places: Places) -> Iterator[Invariant | Transition]:
@@ -41,6 +43,7 @@ def invariants(parameters: Parameters, places: Places) -> Iterator[Invariant | T
         yield Invariant(name=HW_WITHIN_LOG, reads=(broker,), holds=hw_within_log)
         yield Transition(name=LEADER_HW_MONOTONE, place=broker, holds=leader_hw_monotone)
         yield Invariant(name=MAXIMAL_ISR_SUPERSET, reads=(broker, metadata), holds=judge.maximal_isr_superset)
+        yield Transition(name=ONLY_ELIGIBLE_ASKED_FOR, place=broker, holds=judge.only_eligible_asked_for)
         if parameters.hw_gate:
             yield Transition(name=HW_FROZEN_BELOW_MIN_ISR, place=broker, holds=judge.hw_frozen_below_min_isr)
         if not parameters.unclean:
@@ -65,10 +68,13 @@ def hw_within_log(broker: Broker) -> bool:
 
 
 def epochs_monotone(before: Metadata, after: Metadata) -> bool:
-    """I3: no epoch ever goes back, and each change of the ISR or of the leader has its own partition epoch."""
+    """I3: no epoch goes back, each change of ISR or leader has a partition epoch, and each leader a leader epoch."""
     was, now = before.controller, after.controller
-    if (was.partition.isr, was.partition.leader) != (now.partition.isr, now.partition.leader):
-        return now.partition.partition_epoch > was.partition.partition_epoch and _no_epoch_back(was, now)
+    changed = (was.partition.isr, was.partition.leader) != (now.partition.isr, now.partition.leader)
+    if changed and now.partition.partition_epoch <= was.partition.partition_epoch:
+        return False
+    if was.partition.leader != now.partition.leader and now.partition.leader_epoch <= was.partition.leader_epoch:
+        return False
     return _no_epoch_back(was, now)
 
 
@@ -95,8 +101,7 @@ def log_matching(one: Broker, other: Broker) -> bool:
 def committed_reads_stable(witness: Witness, broker: Broker) -> bool:
     """I8: wherever somebody reads below the high watermark, a deposed leader or a follower included, he reads what
     everybody did."""
-    values = _values(broker)[: broker.replica.high_watermark]
-    return not broker.running or values == witness.committed[: len(values)]
+    return not broker.running or _agrees(witness, broker, broker.replica.high_watermark)
 
 
 def leader_hw_monotone(before: Broker, after: Broker) -> bool:
@@ -120,14 +125,14 @@ class Judge:
         self.parameters = parameters
 
     def maximal_isr_superset(self, broker: Broker, metadata: Metadata) -> bool:
-        """I7: the high watermark of the leader waits for all that may be elected.
+        """I7: the high watermark of the leader waits for all that may be elected, and perhaps for others.
 
         That includes eligible leader replicas, except below min.insync.replicas, where it does not move at all.
         """
         leadership, partition = broker.replica.leadership, metadata.controller.partition
         if leadership is None or broker.replica.leader_epoch != partition.leader_epoch:
             return True
-        waited_for = maximal_isr(self.parameters, leadership)
+        waited_for = waits_for(self.parameters, broker.replica, leadership)
         if len(leadership.isr) < effective_min_isr(self.parameters, leadership):
             return partition.isr <= waited_for
         return partition.isr | partition.elr <= waited_for
@@ -137,15 +142,33 @@ class Judge:
         leadership = after.replica.leadership
         if leadership is None or len(leadership.isr) >= effective_min_isr(self.parameters, leadership):
             return True
-        return before.replica.leadership is None or after.replica.high_watermark == before.replica.high_watermark
+        return after.replica.high_watermark == before.replica.high_watermark
+
+    def only_eligible_asked_for(self, before: Broker, after: Broker) -> bool:
+        """A leader asks for nobody in the ISR who, as far as it knows, may not join (KIP-841, KIP-903)."""
+        leadership, earlier = after.replica.leadership, before.replica.leadership
+        asked = leadership.pending if leadership is not None else None
+        if leadership is None or asked is None or (earlier is not None and earlier.pending == asked):
+            return True
+        registered, epochs = dict(leadership.brokers), dict(asked.epochs)
+        for member in asked.isr - leadership.isr:
+            known = registered[member]
+            if known.fenced:
+                return False
+            if self.parameters.mode is Mode.KRAFT and (known.shutting_down or epochs.get(member) != known.epoch):
+                return False
+        return True
 
 
 def _complete(witness: Witness, broker: Broker) -> bool:
-    return _values(broker)[: len(witness.committed)] == witness.committed
+    """Whether a log has all that was committed, from where it starts on."""
+    end = len(witness.committed)
+    return broker.replica.log.end >= end and _agrees(witness, broker, end)
 
 
-def _values(broker: Broker) -> tuple[int, ...]:
-    return tuple(record.value for record in broker.replica.log.records)
+def _agrees(witness: Witness, broker: Broker, end: Offset) -> bool:
+    log = broker.replica.log
+    return tuple(record.value for record in log.read(log.start, end)) == witness.committed[log.start : end]
 
 
 def _no_epoch_back(was: Controller, now: Controller) -> bool:

@@ -22,6 +22,12 @@ FENCED_CANNOT_JOIN = "fenced-cannot-join"
 PARTITION_EPOCH_OF_ISR = "partition-epoch-of-isr"
 """A leader that does not know the newest ISR does not change it. Published. In ZooKeeper mode all that the controller
 does to the ISR raises the leader epoch too, and that alone refuses the leader."""
+EPOCH_OF_CHANGE = "epoch-of-change"
+"""Every change of a partition has its own partition epoch. In ZooKeeper mode it is the znode's version."""
+EPOCH_OF_LEADER = "epoch-of-leader"
+"""Every leader has its own leader epoch. The same holds of ZooKeeper's."""
+ELR_BELOW_MINIMUM = "elr-below-minimum"
+"""Who leaves an ISR that is large enough to commit without it is not eligible (KIP-966)."""
 ELR_FORGETS_UNCLEAN = "elr-forgets-unclean"
 """Who comes back from an unclean end is no longer eligible (KIP-966)."""
 LAST_KNOWN_LEADER_ACTIVE = "last-known-leader-active"
@@ -49,19 +55,17 @@ EXPAND_AFTER_FETCH = "expand-after-fetch"
 """A follower joins the ISR by a fetch of this epoch, not by what was known of it before. Published twice: as a follower
 that is unknown until it fetches, and as one that is forgotten with the epoch, which Kafka does not do."""
 EXPAND_BROKER_EPOCH = "expand-broker-epoch"
-"""A leader does not even ask for another process than the one that is registered (KIP-903). The controller would not
-let it in: BROKER_EPOCH_OF_MEMBERS, which is needed because the leader may not know yet."""
+"""A leader does not even ask for another process than the one that is registered (KIP-903). Nothing is lost without it,
+for the controller looks too: BROKER_EPOCH_OF_MEMBERS, which is needed because the leader may not know yet."""
 MAXIMAL_ISR = "maximal-isr"
 """The high watermark waits for whom the leader has asked for, and for whom it has asked to remove (KIP-497)."""
+HIGH_WATERMARK_RISES = "high-watermark-rises"
+"""A leader's high watermark never goes back, not even for a follower that lost the end of its log."""
+HIGH_WATERMARK_WITHIN_LOG = "high-watermark-within-log"
+"""A follower takes its leader's high watermark no further than its own log goes."""
 HIGH_WATERMARK_GATE = "high-watermark-gate"
 """Nothing is committed below min.insync.replicas (KIP-966)."""
 
 RESPONSE_LEADER_EPOCH = "response-leader-epoch"
 """An answer of an earlier epoch is ignored. Published, and in Kafka 3.9.2: in 3.9.0 a fetcher took one whose offset
 still fits, if the same broker leads again; it would have to wait for that through two elections."""
-
-# Of the published specification, and not in Kafka's code
-
-PENDING_OUTLIVES_KNOWN_METADATA = "pending-outlives-known-metadata"
-"""Metadata that says what an answer has said does not end a request that was sent since. Kafka forgets the request, and
-waits for the follower only as for any that is caught up: for the lag time."""

@@ -43,8 +43,11 @@ class Parameters:
     4.1.2, which takes an equal one)."""
     new_incarnation_leaves_isr: bool = True
     """A broker that registers as a new process leaves the ISR, with or without ELR (KAFKA-18106, from 4.0)."""
+    session_outlasts_fencing: bool = True
+    """A broker's next process is refused until its session's time has passed, though it left in good order and is
+    fenced (BrokerHeartbeatTracker, from 4.0); before that only while it is not fenced."""
     unclean: bool = False
-    """unclean.leader.election.enable"""
+    """unclean.leader.election.enable, where it counts: KRaft before 3.9 does not look at it."""
     min_isr: int = 1
     replication: int = 3
     dropped: frozenset[str] = field(default=frozenset())
@@ -83,7 +86,8 @@ def parameters_for(
         transactions_of_4=release >= (4, 0),
         strict_markers=release >= (4, 2),
         new_incarnation_leaves_isr=release >= (4, 0),
-        unclean=unclean,
+        session_outlasts_fencing=release >= (4, 0),
+        unclean=unclean and (kraft is Mode.ZK or release >= (3, 9)),
         min_isr=min_isr,
         replication=replication,
     )

@@ -9,7 +9,7 @@ from reference_model.errors import OUTCOME_UNKNOWN, Error
 from reference_model.log import Offset, Record
 from reference_model.parameters import Parameters
 from reference_model.producer_state import Batch, Duplicate, Verification, check
-from reference_model.replica import Replica, append, effective_min_isr, maximal_isr
+from reference_model.replica import Replica, append, effective_min_isr, maximal_isr, not_hosted
 
 
 class Acks(IntEnum):
@@ -80,7 +80,7 @@ def refusal(parameters: Parameters, replica: Replica, request: Produce) -> Error
     """Why nothing is appended: the ISR that counts is the committed one (Partition.appendRecordsToLeader)."""
     leadership = replica.leadership
     if leadership is None:
-        return Error.NOT_LEADER_OR_FOLLOWER
+        return not_hosted(replica) or Error.NOT_LEADER_OR_FOLLOWER
     if request.acks is Acks.ALL and len(leadership.isr) < effective_min_isr(parameters, leadership):
         return Error.NOT_ENOUGH_REPLICAS
     return Error.NONE
@@ -119,7 +119,7 @@ def complete(parameters: Parameters, replica: Replica, waiting: Waiting) -> Prod
     """
     leadership = replica.leadership
     if leadership is None:
-        return Produced(Error.NOT_LEADER_OR_FOLLOWER)
+        return Produced(not_hosted(replica) or Error.NOT_LEADER_OR_FOLLOWER)
     if replica.high_watermark < waiting.until:
         return None
     if len(maximal_isr(parameters, leadership)) < effective_min_isr(parameters, leadership):
@@ -127,9 +127,8 @@ def complete(parameters: Parameters, replica: Replica, waiting: Waiting) -> Prod
     return Produced(Error.NONE, waiting.offset)
 
 
-def expire(waiting: Waiting) -> Produced:  # noqa: ARG001 - whatever it waited for
-    """request.timeout.ms has passed: the records stay where they are (DelayedProduce.onExpiration)."""
-    return Produced(Error.REQUEST_TIMED_OUT)
+EXPIRED = Produced(Error.REQUEST_TIMED_OUT)
+"""What is answered to who still waits after request.timeout.ms: the records stay where they are (DelayedProduce)."""
 
 
 class Outcome(IntEnum):

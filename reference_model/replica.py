@@ -6,6 +6,7 @@ What it does with a follower's fetch is in `replica_fetch`, what it asks of the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from reference_model import mutants
@@ -35,10 +36,15 @@ class Progress(NamedTuple):
     """Where it last fetched: its log end offset."""
     start: Offset = UNKNOWN
     recent: bool = False
-    """Whether it was at the leader's end less than replica.lag.time.max.ms ago. That this time passes is an action of
-    its own (`in_sync.lag_passes`); Kafka also counts a follower that reached what was the end at its last fetch."""
+    """Whether it was caught up less than replica.lag.time.max.ms ago (lastCaughtUpTimeMs). That this time passes is an
+    action of its own (`in_sync.lag_passes`)."""
     broker_epoch: int | None = None
     """Which incarnation of the broker it was (KIP-903)."""
+    fetched: bool = False
+    """Whether it last fetched less than that time ago (lastFetchTimeMs)."""
+    leader_end: Offset = UNKNOWN
+    """Where the leader's log ended then (lastFetchLeaderLogEndOffset): who comes so far was caught up at that time.
+    Kept only while it fetched so recently, for later it makes no difference."""
 
 
 class Leadership(NamedTuple):
@@ -53,6 +59,8 @@ class Leadership(NamedTuple):
     brokers: Registered
     pending: AlterPartition | None = None
     """The ISR that it has asked for, until it knows what became of it."""
+    ahead: bool = False
+    """KRaft: its partition epoch came with the answer to an AlterPartition, and metadata has yet to tell it."""
 
     def of(self, follower: BrokerId) -> Progress | None:
         """What it knows of a follower, if that is one of the assignment."""
@@ -63,6 +71,16 @@ class Leadership(NamedTuple):
         return self._replace(
             followers=tuple((number, progress if number == follower else known) for number, known in self.followers)
         )
+
+
+class Hosting(IntEnum):
+    """Whether a broker has a replica of the partition, as far as it knows (HostedPartition, and the metadata cache)."""
+
+    UNKNOWN = 0
+    """It knows of no such partition."""
+    ELSEWHERE = 1
+    """It knows that others have replicas."""
+    HERE = 2
 
 
 class Replica(NamedTuple):
@@ -78,6 +96,8 @@ class Replica(NamedTuple):
     partition_epoch: int = -1
     leadership: Leadership | None = None
     """There while it takes itself for the leader, which it may do long after another one was elected."""
+    hosting: Hosting = Hosting.UNKNOWN
+    """A broker that has just started has a log that it does not know to be in use."""
 
 
 def maximal_isr(parameters: Parameters, leadership: Leadership) -> Brokers:
@@ -117,24 +137,40 @@ def caught_up(replica: Replica, progress: Progress) -> bool:
     return progress.end == replica.log.end or progress.recent
 
 
-def advance_high_watermark(parameters: Parameters, replica: Replica) -> Replica:
-    """A leader commits what all have that may be in the ISR, or may soon be (Partition.maybeIncrementLeaderHW).
+def waits_for(parameters: Parameters, replica: Replica, leadership: Leadership) -> Brokers:
+    """Whom the high watermark waits for: the maximal ISR, and each that is caught up and may join.
 
-    It waits for a caught-up follower outside the ISR too, which could otherwise never reach the high watermark.
+    Who is caught up could otherwise never reach the high watermark of a leader that always appends.
     """
+    joining = (
+        follower
+        for follower, progress in leadership.followers
+        if caught_up(replica, progress) and eligible(parameters, leadership, follower)
+    )
+    return maximal_isr(parameters, leadership).union(joining)
+
+
+def advance_high_watermark(parameters: Parameters, replica: Replica) -> Replica:
+    """A leader commits what all have that may be in the ISR, or may soon be (Partition.maybeIncrementLeaderHW)."""
     leadership = replica.leadership
     if leadership is None:
         return replica
     gated = parameters.hw_gate and parameters.guards(mutants.HIGH_WATERMARK_GATE)
     if gated and len(leadership.isr) < effective_min_isr(parameters, leadership):  # KIP-966
         return replica
-    maximal = maximal_isr(parameters, leadership)
-    ends = (
-        progress.end
-        for follower, progress in leadership.followers
-        if follower in maximal or (caught_up(replica, progress) and eligible(parameters, leadership, follower))
-    )
-    return replica._replace(high_watermark=max(replica.high_watermark, min(ends, default=replica.log.end)))
+    waited_for = waits_for(parameters, replica, leadership)
+    ends = [progress.end for follower, progress in leadership.followers if follower in waited_for]
+    reached = min([replica.log.end, *ends])
+    rises = reached > replica.high_watermark or not parameters.guards(mutants.HIGH_WATERMARK_RISES)
+    return replica._replace(high_watermark=reached) if rises else replica
+
+
+def not_hosted(replica: Replica) -> Error:
+    """What a broker without a replica answers, whatever it was asked (ReplicaManager.getPartitionOrError)."""
+    if replica.hosting is Hosting.HERE:
+        return Error.NONE
+    elsewhere = replica.hosting is Hosting.ELSEWHERE
+    return Error.NOT_LEADER_OR_FOLLOWER if elsewhere else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def refusal(replica: Replica, leader_epoch: int | None, *, leader_only: bool = True) -> Error:
@@ -142,6 +178,9 @@ def refusal(replica: Replica, leader_epoch: int | None, *, leader_only: bool = T
 
     Of two that know different ones the one that is behind is told, or waited for (KIP-320; Partition.getLocalLog).
     """
+    error = not_hosted(replica)
+    if error is not Error.NONE:
+        return error
     if leader_epoch is not None and leader_epoch < replica.leader_epoch:
         return Error.FENCED_LEADER_EPOCH
     if leader_epoch is not None and leader_epoch > replica.leader_epoch:
@@ -160,9 +199,10 @@ def learn(parameters: Parameters, replica: Replica, partition: Registration, bro
     What it knows already of the partition changes nothing but which brokers are there.
     """
     if replica.broker not in partition.replicas:  # StopReplica, or ReplicaManager.applyDelta: the replica is deleted
-        return Replica(replica.broker, replica.broker_epoch)
-    if not _news(parameters, replica, partition):
-        return replica._replace(leadership=replica.leadership and replica.leadership._replace(brokers=brokers))
+        return Replica(replica.broker, replica.broker_epoch, hosting=Hosting.ELSEWHERE)
+    if not _news(parameters, replica, partition) or _unfollowable(parameters, replica, partition, brokers):
+        known = replica.leadership and replica.leadership._replace(brokers=brokers)
+        return replica._replace(leadership=known, hosting=Hosting.HERE)
     if partition.leader == replica.broker:
         return _lead(parameters, replica, partition, brokers)
     return replica._replace(
@@ -170,6 +210,7 @@ def learn(parameters: Parameters, replica: Replica, partition: Registration, bro
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         leadership=None,
+        hosting=Hosting.HERE,
     )
 
 
@@ -177,15 +218,24 @@ def _news(parameters: Parameters, replica: Replica, partition: Registration) -> 
     """Whether a registration says anything new.
 
     In ZooKeeper mode it comes with a LeaderAndIsr request, which counts if its leader epoch is new
-    (ReplicaManager.becomeLeaderOrFollower). A KRaft leader may have its partition epoch from the answer to its own
-    AlterPartition; Kafka nevertheless takes it, and forgets what it has asked for since that answer, which is safe only
-    while a request takes less than the lag time (Partition.makeLeader).
+    (ReplicaManager.becomeLeaderOrFollower). A KRaft broker looks at what has another partition epoch than in the
+    metadata before (TopicDelta.localChanges). A leader may know it from the answer to its AlterPartition, and takes it
+    once more: what it asked for since that answer it then forgets (Partition.makeLeader).
     """
     if parameters.mode is Mode.ZK:
         return partition.leader_epoch > replica.leader_epoch
-    if parameters.guards(mutants.PENDING_OUTLIVES_KNOWN_METADATA):
-        return partition.partition_epoch > replica.partition_epoch
-    return partition.partition_epoch >= replica.partition_epoch
+    ahead = replica.leadership is not None and replica.leadership.ahead
+    return partition.partition_epoch >= replica.partition_epoch + (not ahead)
+
+
+def _unfollowable(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> bool:
+    """Whether a broker stays as it is because nobody leads, or somebody who is not there.
+
+    Only in ZooKeeper mode: it may go on leading, or following who led before (ReplicaManager.makeFollowers).
+    """
+    if parameters.mode is Mode.KRAFT or partition.leader == replica.broker:
+        return False
+    return not any(broker == partition.leader and not registered.fenced for broker, registered in brokers)
 
 
 def _lead(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:
@@ -193,7 +243,7 @@ def _lead(parameters: Parameters, replica: Replica, partition: Registration, bro
     before = replica.leadership
     new_epoch = partition.leader_epoch > replica.leader_epoch
     followers = tuple(
-        (follower, _known(before, follower, new_epoch, follower in partition.isr))
+        (follower, _known(replica, follower, new_epoch=new_epoch, in_sync=follower in partition.isr))
         for follower in sorted(partition.replicas)
         if follower != replica.broker
     )
@@ -208,24 +258,30 @@ def _lead(parameters: Parameters, replica: Replica, partition: Registration, bro
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
             leadership=Leadership(isr=partition.isr, epoch_start=epoch_start, followers=followers, brokers=brokers),
+            hosting=Hosting.HERE,
         ),
     )
 
 
-def _known(before: Leadership | None, follower: BrokerId, new_epoch: bool, in_sync: bool) -> Progress:
+def _known(leader: Replica, follower: BrokerId, *, new_epoch: bool, in_sync: bool) -> Progress:
     """What a leader knows of a follower when it begins an epoch (Replica.resetReplicaState).
 
     If it led already it goes on with what it knew. Members of the ISR get the lag time, the others must fetch first.
     """
-    known = (before.of(follower) if before is not None else None) or Progress()
-    return known._replace(recent=in_sync) if new_epoch else known
+    known = leader.leadership.of(follower) if leader.leadership is not None else None
+    if known is None:
+        return Progress(recent=new_epoch and in_sync)
+    if not new_epoch:
+        return known
+    return known._replace(recent=in_sync, fetched=in_sync, leader_end=leader.log.end if in_sync else UNKNOWN)
 
 
 def restart(replica: Replica, broker_epoch: int, *, end: Offset, high_watermark: Offset) -> Replica:
     """A broker comes back with what is on its disk, as another incarnation that has yet to learn who leads.
 
     A clean shutdown and a SIGKILL leave the whole log: the page cache survives the process. After a power loss it ends
-    where it was last flushed. The high watermark is the last that was checkpointed, at a clean shutdown the last one.
+    where it was last flushed. The high watermark is the last that was checkpointed, at a clean shutdown the last one,
+    otherwise any of the last replica.high.watermark.checkpoint.interval.ms, or none if there was no time for one yet.
     Epochs that begin at the end are forgotten (LogLoader.load).
     """
     log = replica.log.restart(end)

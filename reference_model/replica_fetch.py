@@ -115,8 +115,10 @@ def fetched(parameters: Parameters, replica: Replica, leadership: Leadership, fe
     progress = Progress(
         end=fetch.offset,
         start=fetch.log_start,
-        recent=before.recent or fetch.offset >= replica.log.end,
+        recent=before.recent or _catches_up(replica, before, fetch.offset),
         broker_epoch=fetch.broker_epoch if parameters.mode is Mode.KRAFT else None,
+        fetched=True,
+        leader_end=replica.log.end,
     )
     after = expand(
         parameters,
@@ -126,18 +128,26 @@ def fetched(parameters: Parameters, replica: Replica, leadership: Leadership, fe
     return advance_high_watermark(parameters, after) if progress.end != before.end else after
 
 
+def _catches_up(leader: Replica, before: Progress, offset: Offset) -> bool:
+    """A follower that fetches from here is caught up now, or was when it fetched before (updateFetchStateOrThrow).
+
+    Else one would never be, whose leader always appends between its fetches.
+    """
+    return offset >= leader.log.end or (before.fetched and offset >= before.leader_end)
+
+
 def take(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -> Replica:
     """A follower takes an answer, if that is still the one that it waits for (AbstractFetcherThread)."""
     if not awaited(parameters, follower, fetched.request):
         return follower
     if fetched.error is Error.OFFSET_OUT_OF_RANGE:
-        return _reset(follower, fetched)
+        return _reset(parameters, follower, fetched)
     if fetched.error is not Error.NONE:
         return follower
     if fetched.diverging is not None:
-        return _with_log(follower, truncated(follower.log, fetched.diverging), follower.high_watermark)
+        return _with_log(parameters, follower, truncated(follower.log, fetched.diverging), follower.high_watermark)
     log = follower.log.append(fetched.records).delete_before(fetched.log_start)
-    return _with_log(follower, log, fetched.high_watermark)
+    return _with_log(parameters, follower, log, fetched.high_watermark)
 
 
 def awaited(parameters: Parameters, follower: Replica, fetch: ReplicaFetch) -> bool:
@@ -167,15 +177,17 @@ def truncated(log: Log, diverging: EpochEnd) -> Log:
     return log.truncate(min(own.end, diverging.end))
 
 
-def _reset(follower: Replica, fetched: ReplicaFetched) -> Replica:
+def _reset(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -> Replica:
     """Out of range: cut what the leader does not have, or begin anew where its log does (fetchOffsetAndTruncate)."""
     if fetched.log_end < follower.log.end:
-        return _with_log(follower, follower.log.truncate(fetched.log_end), follower.high_watermark)
+        return _with_log(parameters, follower, follower.log.truncate(fetched.log_end), follower.high_watermark)
     if follower.log.end < fetched.log_start:
-        return _with_log(follower, starting_at(fetched.log_start), fetched.log_start)
+        return _with_log(parameters, follower, starting_at(fetched.log_start), fetched.log_start)
     return follower
 
 
-def _with_log(follower: Replica, log: Log, high_watermark: Offset) -> Replica:
+def _with_log(parameters: Parameters, follower: Replica, log: Log, high_watermark: Offset) -> Replica:
     """A follower's high watermark is its leader's within its own log, and may go down (updateHighWatermark)."""
+    if not parameters.guards(mutants.HIGH_WATERMARK_WITHIN_LOG):
+        return follower._replace(log=log, high_watermark=high_watermark)
     return follower._replace(log=log, high_watermark=min(max(high_watermark, log.start), log.end))

@@ -90,12 +90,11 @@ class _Rules:
     def of_process(self, b: BrokerId) -> Iterator[Rule]:
         broker, bounds = self.places.broker(b), self.bounds
         reads = (Places.SPENT, broker, Places.METADATA)
-        yield _rule(
-            f"{b} shuts down",
-            reads,
-            partial(self.steps.shuts_down, b),
-            lambda spent: spent.shutdowns < bounds.shutdowns,
-        )
+        if bounds.shutdowns:
+            yield Rule(name=f"{b} asks to shut down", reads=reads, effect=partial(self.steps.asks_to_leave, b))
+            yield _rule(
+                f"{b} leaves", (broker, Places.METADATA), partial(self.steps.leaves, b), lambda process: process.leaving
+            )
         yield _rule(f"{b} is killed", reads, partial(self.steps.is_killed, b), lambda spent: spent.kills < bounds.kills)
         yield _rule(
             f"{b} loses power",

@@ -20,6 +20,7 @@ from reference_model.cluster import (
     decided,
     knowing,
     next_known,
+    timeless,
 )
 from reference_model.controller import alter_partition, elect_preferred, fence, register, shut_down, unfence
 from reference_model.errors import Error
@@ -50,11 +51,16 @@ class Steps:
             yield after, spent._replace(fencings=spent.fencings + running)
 
     def is_heard_again(self, b: BrokerId, metadata: Metadata, broker: Broker) -> Iterator[tuple[Metadata, Broker]]:
-        """A running broker's heartbeats arrive again; in ZooKeeper mode it makes its znode anew, with another epoch."""
+        """A running broker's heartbeats arrive again; in ZooKeeper mode it makes its znode anew, with another epoch.
+
+        KRaft lets one go that asks to leave, instead of unfencing it (BrokerHeartbeatManager.calculateNextBrokerState).
+        """
         if self.parameters.mode is Mode.ZK:
             epoch = _next_epoch(metadata)
             controller, _ = register(self.parameters, metadata.controller, Register(b, epoch))
             broker = broker._replace(replica=broker.replica._replace(broker_epoch=epoch))
+        elif broker.leaving:
+            return
         else:
             controller = unfence(self.parameters, metadata.controller, b)
         after = decided(self.bounds, metadata, controller)
@@ -89,7 +95,7 @@ class Steps:
         """A broker learns who leads, and who else is there; the high watermark may rise with a smaller ISR."""
         for position in next_known(self.parameters, self.bounds, metadata, b):
             new = metadata.log[position]
-            replica = learn(self.parameters, broker.replica, new.partition, new.brokers)
+            replica = timeless(learn(self.parameters, broker.replica, new.partition, new.brokers))
             yield knowing(metadata, b, position), broker._replace(replica=replica), _seen(witness, replica)
 
     def is_written_to(self, broker: Broker, spent: Spent, witness: Witness) -> Iterator[tuple[Broker, Spent, Witness]]:
@@ -102,10 +108,10 @@ class Steps:
     def lag_time_passes(
         self, lagging: tuple[BrokerId, ...], broker: Broker, altering: Altering
     ) -> Iterator[tuple[Broker, Altering]]:
-        """These followers were not at the leader's end for replica.lag.time.max.ms.
+        """These followers were not caught up for replica.lag.time.max.ms.
 
-        It notices at once where it can ask for an ISR without them. A member of the ISR for which it cannot is not told
-        from one whose time passes later.
+        The leader notices at once where it can ask for an ISR without them. A member of the ISR for which it cannot is
+        not told from one whose time passes later.
         """
         replica = broker.replica
         for follower in lagging:
@@ -119,11 +125,14 @@ class Steps:
 
     def asks_to_shrink(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
         """A leader looks for members of the ISR that lag, every half of the lag time."""
-        if altering is not None:  # AlterPartitionManager refuses a second one with OPERATION_NOT_ATTEMPTED
+        if altering is not None or self.waits_for_metadata(broker):
             return
         replica = shrink(self.parameters, broker.replica)
         if replica != broker.replica:
             yield broker._replace(replica=replica), _asked(replica)
+
+    def waits_for_metadata(self, leader: Broker) -> bool:
+        return self.bounds.prompt and leader.replica.leadership is not None and leader.replica.leadership.ahead
 
     def asks_unfetched(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
         """A leader asks for a follower only when it was fetched from; a mutant relies on what it knew before."""
@@ -176,14 +185,18 @@ class Steps:
     def answers(
         self, fetch: ReplicaFetch, broker: Broker, altering: Altering, witness: Witness
     ) -> Iterator[tuple[ReplicaFetched, Broker, Altering, Witness]]:
-        """A broker answers a follower, one record at a time, and may want it in the ISR by what it learned."""
+        """A broker answers a follower, one record at a time, and may want it in the ISR by what it learned.
+
+        While a request is under way that it no longer waits for, another one is not sent: OPERATION_NOT_ATTEMPTED.
+        """
         if not broker.running:
             return
         replica, answered = answer(self.parameters, broker.replica, fetch, limit=1)
+        replica = timeless(replica)
         if _asked(replica) != _asked(broker.replica):
-            if altering is None:
+            if altering is None and not self.waits_for_metadata(broker):
                 altering = _asked(replica)
-            else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
+            else:
                 replica = _rolled_back(replica)
         yield answered, broker._replace(replica=replica), altering, _seen(witness, replica)
 
@@ -194,28 +207,38 @@ class Steps:
 
     # Ends and beginnings of processes
 
-    def shuts_down(
+    def asks_to_leave(
         self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
     ) -> Iterator[tuple[Spent, Broker, Metadata]]:
-        """A broker hands over what it leads, flushes its log, and is gone."""
-        if not broker.running:
+        """A broker asks to shut down, for the first time or again: it hands over what it leads, and leaves the ISR.
+
+        KRaft lets it go when it leads nothing, and all others know; then it is fenced.
+        """
+        if not broker.running or (not broker.leaving and spent.shutdowns >= self.bounds.shutdowns):
             return
-        controller, _ = shut_down(self.parameters, metadata.controller, b, broker.replica.broker_epoch)
+        others_know = _all_know_of_leaving(metadata, b)
+        epoch = broker.replica.broker_epoch
+        controller, answered = shut_down(self.parameters, metadata.controller, b, epoch, others_know=others_know)
         after = decided(self.bounds, metadata, controller)
-        if after is not None:
-            stopped = _stopped(broker, end=broker.replica.log.end, high_watermark=broker.replica.high_watermark)
-            spent = spent._replace(shutdowns=spent.shutdowns + 1)
-            yield spent, stopped._replace(clean=True), knowing(after, b, None)
+        if after is not None and answered.error is Error.NONE:
+            yield spent._replace(shutdowns=spent.shutdowns + (not broker.leaving)), broker._replace(leaving=True), after
+
+    def leaves(self, b: BrokerId, broker: Broker, metadata: Metadata) -> Iterator[tuple[Broker, Metadata]]:
+        """A broker that may go flushes its log, and is gone; in ZooKeeper mode also one that was refused too often."""
+        registered = metadata.controller.broker(b)
+        if self.parameters.mode is Mode.KRAFT and (registered is None or not registered.fenced):
+            return
+        stopped = _stopped(broker, end=broker.replica.log.end, high_watermark=broker.replica.high_watermark)
+        yield stopped._replace(clean=True), knowing(metadata, b, None)
 
     def is_killed(
         self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
     ) -> Iterator[tuple[Spent, Broker, Metadata]]:
-        """A broker's process dies: its log stays, with the last high watermark that was checkpointed or an old one."""
+        """A broker's process dies: its log stays, with a high watermark that was checkpointed before."""
         if not broker.running:
             return
-        replica, spent = broker.replica, spent._replace(kills=spent.kills + 1)
-        for high_watermark in sorted({replica.log.start, replica.high_watermark}):
-            stopped = _stopped(broker, end=replica.log.end, high_watermark=high_watermark)
+        spent = spent._replace(kills=spent.kills + 1)
+        for stopped in _crashed(broker, end=broker.replica.log.end):
             yield spent, stopped, knowing(metadata, b, None)
 
     def loses_power(
@@ -227,35 +250,37 @@ class Steps:
             return
         replica, spent = broker.replica, spent._replace(power_losses=spent.power_losses + 1)
         for end in range(replica.log.start, replica.log.end):
-            yield spent, _stopped(broker, end=end, high_watermark=replica.high_watermark), knowing(after, b, None)
+            for stopped in _crashed(broker, end=end):
+                yield spent, stopped, knowing(after, b, None)
 
     def starts(
         self, b: BrokerId, broker: Broker, metadata: Metadata, witness: Witness
     ) -> Iterator[tuple[Broker, Metadata, Witness]]:
-        """A broker's process starts and registers, and knows what the controller decided up to that.
+        """A broker's process starts and registers.
 
         While the session of the process before it lasts it cannot: KRaft refuses another incarnation, and in ZooKeeper
-        mode the znode is still there.
+        mode the znode is still there. Before a KRaft broker answers anybody it knows what the controller decided up to
+        its registration (BrokerServer.startup); in ZooKeeper mode it knows nothing until it is told.
         """
         controller, epoch = metadata.controller, broker.replica.broker_epoch
         if not self.in_session(b, metadata):
             previous, epoch = epoch if broker.clean else -1, _next_epoch(metadata)
             registering = Register(b, epoch, incarnation=epoch, previous_epoch=previous)
-            controller, _ = register(self.parameters, controller, registering)
+            controller, _ = register(self.parameters, controller, registering, session_over=True)
         elif self.parameters.guards(mutants.NEW_INCARNATION):  # otherwise it is taken for the process of before
             return
         after = decided(self.bounds, metadata, controller)
-        if after is not None:
-            replica = broker.replica._replace(broker_epoch=epoch)
-            replica = learn(self.parameters, replica, controller.partition, controller.brokers)
-            yield Broker(replica), knowing(after, b, len(after.log) - 1), _seen(witness, replica)
+        if after is None:
+            return
+        replica, told = broker.replica._replace(broker_epoch=epoch), self.parameters.mode is Mode.KRAFT
+        if told:
+            replica = timeless(learn(self.parameters, replica, controller.partition, controller.brokers))
+        yield Broker(replica), knowing(after, b, len(after.log) - 1, untold=not told), _seen(witness, replica)
 
     def in_session(self, b: BrokerId, metadata: Metadata) -> bool:
         """Whether the controller still takes a broker's last process for running."""
         registered = metadata.controller.broker(b)
-        if registered is None or registered.fenced:
-            return False
-        return self.parameters.mode is Mode.ZK or not registered.shutting_down  # KAFKA-19047
+        return registered is not None and not registered.fenced
 
 
 def lost(_: Fetching) -> Iterator[tuple[Fetching]]:
@@ -286,6 +311,16 @@ def _in_isr(replica: Replica, brokers: tuple[BrokerId, ...]) -> bool:
     return replica.leadership is not None and not replica.leadership.isr.isdisjoint(brokers)
 
 
+def _all_know_of_leaving(metadata: Metadata, b: BrokerId) -> bool:
+    """Whether every active broker has seen that this one leaves (BrokerHeartbeatManager.lowestActiveOffset)."""
+    for other in metadata.controller.active_brokers() - {b}:
+        seen = metadata.known[other]
+        leaving = metadata.log[seen].broker(b) if seen is not None else None
+        if leaving is None or not leaving.shutting_down:
+            return False
+    return True
+
+
 def _rolled_back(replica: Replica) -> Replica:
     return replica._replace(leadership=replica.leadership and replica.leadership._replace(pending=None))
 
@@ -300,6 +335,13 @@ def _seen(witness: Witness, replica: Replica) -> Witness:
     if replica.leadership is None or replica.high_watermark <= seen:
         return witness
     return Witness((*witness.committed, *(record.value for record in replica.log.read(seen, replica.high_watermark))))
+
+
+def _crashed(broker: Broker, *, end: int) -> Iterator[Broker]:
+    """What is left after a crash, with each high watermark that it may have checkpointed."""
+    start, high_watermark = broker.replica.log.start, broker.replica.high_watermark
+    for checkpoint in range(start, min(high_watermark, end) + 1):
+        yield _stopped(broker, end=end, high_watermark=checkpoint)
 
 
 def _stopped(broker: Broker, *, end: int, high_watermark: int) -> Broker:

@@ -23,32 +23,63 @@ from reference_model.transactions.world import Late
 
 # --- Replication ----------------------------------------------------------------------------------------------------
 
-_PAIR = Partition(brokers=2, in_sync=2, leader_epochs=1, partition_epochs=1, fencings=0, delays=0)
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionBounds(Partition):
+    """Of one partition, with its topic's min.insync.replicas."""
+
+    min_isr: int = 2
+
+
+_WITH_A_CRASH = PartitionBounds(records=2, leader_epochs=2, partition_epochs=2, fencings=0, kills=1, delays=0)
+"""Three brokers, of which one is killed and comes back, and all that follows from it. What needs a broker that is
+fenced while it runs, a fetch that is delayed, or a lost log is in the tests, and in the mutants' bounds."""
+_PAIR = PartitionBounds(brokers=2, in_sync=2, leader_epochs=1, partition_epochs=1, fencings=0, delays=0, min_isr=1)
+_PAIR_OF_TWO = dataclasses.replace(_PAIR, min_isr=2)
 _ALONE = dataclasses.replace(_PAIR, in_sync=1, leader_epochs=0)
+"""The leader is alone in the ISR, and the other one has yet to join."""
 _TWICE_FENCED = dataclasses.replace(_PAIR, leader_epochs=2, partition_epochs=2, fencings=2)
 _JOINING = dataclasses.replace(_ALONE, records=2)
 _DIVERGING = dataclasses.replace(_PAIR, records=2, fencings=1)
 _CUT = dataclasses.replace(_PAIR, power_losses=1)
 
 
-def _replication(version: str, mode: str, bounds: Partition, mutant: str | None) -> Machine:
-    """With min.insync.replicas=2, or 1 where a mutant shows only so."""
-    min_isr = 1 if mutant is not None and mutant not in _OF_TWO else 2
+def _replication(version: str, mode: str, bounds: PartitionBounds, mutant: str | None) -> Machine:
     within = dataclasses.replace(bounds, in_sync=min(bounds.in_sync, bounds.brokers))
-    return replication_machine(_without(mutant, parameters_for(version, mode, min_isr=min_isr)), within)
+    return replication_machine(_without(mutant, parameters_for(version, mode, min_isr=bounds.min_isr)), within)
 
 
-_OF_TWO = frozenset(
-    {partition.HIGH_WATERMARK_GATE, partition.ELR_FORGETS_UNCLEAN, partition.EXPAND_REACHES_EPOCH_START}
-)
-_IN_BOTH = {
-    partition.ELECT_IN_SYNC: Shown(bounds=_TWICE_FENCED, depth=3),
-    partition.FENCED_CANNOT_JOIN: Shown(bounds=dataclasses.replace(_ALONE, fencings=1), depth=3),
-    partition.NEW_INCARNATION: Shown(bounds=_CUT, depth=5),
-    partition.MAXIMAL_ISR: Shown(bounds=_JOINING, depth=5),
-    partition.HIGH_WATERMARK_GATE: Shown(bounds=dataclasses.replace(_PAIR, fencings=1), depth=3),
-    partition.EXPAND_REACHES_HIGH_WATERMARK: Shown(bounds=_JOINING, depth=4),
-    partition.DIVERGENCE_CHECK: Shown(bounds=_DIVERGING, depth=6),
+_EVERYWHERE = {
+    partition.ELECT_IN_SYNC: Shown(bounds=_TWICE_FENCED, depth=3, breaks="leader-in-isr"),
+    partition.FENCED_CANNOT_JOIN: Shown(
+        bounds=dataclasses.replace(_ALONE, fencings=1), depth=3, breaks="no-fenced-in-isr"
+    ),
+    partition.NEW_INCARNATION: Shown(bounds=_CUT, depth=5, breaks="leader-completeness"),
+    partition.MAXIMAL_ISR: Shown(bounds=_JOINING, depth=4, breaks="leader-candidate-completeness"),
+    partition.EXPAND_REACHES_HIGH_WATERMARK: Shown(bounds=_JOINING, depth=4, breaks="leader-candidate-completeness"),
+    partition.DIVERGENCE_CHECK: Shown(bounds=_DIVERGING, depth=6, breaks="committed-reads-stable"),
+    partition.HIGH_WATERMARK_WITHIN_LOG: Shown(bounds=_JOINING, depth=3, breaks="hw-within-log"),
+}
+_OF_KRAFT = {
+    partition.EXPAND_BROKER_EPOCH: Shown(
+        bounds=dataclasses.replace(_ALONE, kills=1), depth=4, breaks="only-eligible-asked-for"
+    ),
+    partition.HIGH_WATERMARK_RISES: Shown(bounds=_CUT, depth=7, breaks="leader-hw-monotone"),
+    partition.EPOCH_OF_CHANGE: Shown(bounds=dataclasses.replace(_PAIR, fencings=1), depth=1, breaks="epochs-monotone"),
+    partition.EPOCH_OF_LEADER: Shown(bounds=dataclasses.replace(_PAIR, fencings=1), depth=1, breaks="epochs-monotone"),
+    partition.PARTITION_EPOCH_OF_ISR: Shown(
+        bounds=dataclasses.replace(_ALONE, partition_epochs=3, fencings=1),
+        depth=9,
+        breaks="leader-candidate-completeness",
+    ),
+    partition.BROKER_EPOCH_OF_MEMBERS: Shown(
+        bounds=dataclasses.replace(_ALONE, power_losses=1), depth=8, breaks="leader-candidate-completeness"
+    ),
+}
+_BEFORE_ELR = {
+    partition.HIGH_WATERMARK_GATE: Shown(
+        bounds=dataclasses.replace(_PAIR_OF_TWO, fencings=1), depth=3, breaks="hw-frozen-below-min-isr"
+    )
 }
 _CALLED = {"replicas": "brokers", "epochs": "leader_epochs"}
 
@@ -56,32 +87,45 @@ REPLICATION = (
     Specification(
         name="zk-3.9",
         summary="one partition with its brokers, controller and network, as Kafka 3.9 is with ZooKeeper",
-        bounds=Partition(),
+        bounds=_WITH_A_CRASH,
         make=partial(_replication, "3.9.2", "zk"),
-        mutants=_IN_BOTH
+        mutants=_EVERYWHERE
+        | _BEFORE_ELR
         | {
+            partition.HIGH_WATERMARK_RISES: Shown(bounds=_CUT, depth=10, breaks="leader-hw-monotone"),
             partition.EXPAND_AFTER_FETCH: Shown(
-                bounds=dataclasses.replace(_CUT, partition_epochs=3, fencings=1), depth=9
-            )
+                bounds=dataclasses.replace(_CUT, partition_epochs=3, fencings=1),
+                depth=9,
+                breaks="leader-candidate-completeness",
+            ),
         },
         called=_CALLED,
     ),
     Specification(
         name="kraft-3.9",
         summary="the same with KRaft",
-        bounds=Partition(),
+        bounds=_WITH_A_CRASH,
         make=partial(_replication, "3.9.2", "kraft"),
-        mutants=_IN_BOTH
+        mutants=_EVERYWHERE
+        | _OF_KRAFT
+        | _BEFORE_ELR
         | {
-            partition.PARTITION_EPOCH_OF_ISR: Shown(
-                bounds=dataclasses.replace(_ALONE, partition_epochs=3, fencings=1), depth=9
-            ),
-            partition.BROKER_EPOCH_OF_MEMBERS: Shown(bounds=dataclasses.replace(_ALONE, power_losses=1), depth=8),
             partition.EXPAND_REACHES_EPOCH_START: Shown(
-                bounds=dataclasses.replace(_CUT, partition_epochs=2, delays=2), depth=14
+                bounds=dataclasses.replace(_PAIR_OF_TWO, partition_epochs=2, power_losses=1, delays=2),
+                depth=14,
+                breaks="leader-candidate-completeness",
             ),
-            partition.PENDING_OUTLIVES_KNOWN_METADATA: Shown(
-                bounds=dataclasses.replace(_PAIR, leader_epochs=0, partition_epochs=2), depth=8
+            partition.FETCH_BROKER_EPOCH: Shown(
+                bounds=dataclasses.replace(
+                    _PAIR_OF_TWO, records=2, leader_epochs=0, partition_epochs=2, power_losses=1, delays=1
+                ),
+                depth=20,
+                breaks="leader-candidate-completeness",
+            ),
+            partition.FETCH_LEADER_EPOCH: Shown(
+                bounds=PartitionBounds(records=1, leader_epochs=2, partition_epochs=3, fencings=2, delays=0, min_isr=1),
+                depth=14,
+                breaks="leader-candidate-completeness",
             ),
         },
         called=_CALLED,
@@ -89,17 +133,32 @@ REPLICATION = (
     Specification(
         name="kraft-4",
         summary="the same with eligible leader replicas, as Kafka 4.1 and later are",
-        bounds=Partition(),
+        bounds=_WITH_A_CRASH,
         make=partial(_replication, "4.3.1", "kraft"),
-        mutants={
+        mutants=_EVERYWHERE
+        | _OF_KRAFT
+        | {
             partition.HIGH_WATERMARK_GATE: Shown(
-                bounds=dataclasses.replace(_PAIR, partition_epochs=2, fencings=1), depth=5
+                bounds=dataclasses.replace(_PAIR_OF_TWO, partition_epochs=2, fencings=1),
+                depth=5,
+                breaks="leader-completeness",
+            ),
+            partition.ELR_BELOW_MINIMUM: Shown(
+                bounds=dataclasses.replace(_PAIR, partition_epochs=2, fencings=1),
+                depth=5,
+                breaks="leader-completeness",
             ),
             partition.ELR_FORGETS_UNCLEAN: Shown(
                 bounds=dataclasses.replace(
-                    _CUT, leader_epochs=2, partition_epochs=3, fencings=1, last_replica_falls=True
+                    _PAIR_OF_TWO,
+                    leader_epochs=2,
+                    partition_epochs=3,
+                    fencings=1,
+                    power_losses=1,
+                    last_replica_falls=True,
                 ),
                 depth=8,
+                breaks="leader-completeness",
             ),
         },
         called=_CALLED,

@@ -18,6 +18,8 @@ class Shown:
     bounds: Any
     depth: int | None = None
     """How deep the search must go; without it, it goes to its end."""
+    breaks: str | None = None
+    """The invariant that it breaks there, where others break too or the first is not what counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

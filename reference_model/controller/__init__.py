@@ -6,7 +6,13 @@ somebody waits for one. Nothing here knows a clock: that a session ended is for 
 
 from reference_model.controller.assignment import cancel_reassignment, create, reassign
 from reference_model.controller.brokers import ShutdownAnswer, fence, move, register, shut_down, unfence
-from reference_model.controller.election import elect_preferred, elect_unclean, min_isr_changed
+from reference_model.controller.election import (
+    elect_preferred,
+    elect_unclean,
+    min_isr_changed,
+    scan_leaderless,
+    unclean_enabled,
+)
 from reference_model.controller.isr import alter_partition
 from reference_model.controller.state import Controller
 
@@ -23,6 +29,8 @@ __all__ = [
     "move",
     "reassign",
     "register",
+    "scan_leaderless",
     "shut_down",
+    "unclean_enabled",
     "unfence",
 ]

@@ -64,7 +64,8 @@ def starts(parameters: Parameters, broker: BrokerId, controller: Controller, nod
         return
     epoch = node.epoch + 1
     request = Register(broker, epoch, incarnation=epoch, previous_epoch=node.clean_epoch)
-    after, error = register(parameters, controller, request)
+    known = controller.broker(broker)
+    after, error = register(parameters, controller, request, session_over=known is None or known.fenced)
     if error is Error.NONE:
         yield after, Node(epoch), _proven_after(controller, after, proven)
 

@@ -18,16 +18,16 @@ def register(
 ) -> tuple[Controller, Error]:
     """A broker comes to the cluster, for the first time or again, perhaps so fast that nobody missed it.
 
-    `session_over` is for a broker whose session has ended, but which the controller has not fenced yet.
+    `session_over`: whether the session's time has passed since the last process with this id was heard of. The
+    controller may not have fenced it yet, and one that left in good order is fenced before.
     """
     if parameters.mode is Mode.ZK:
         return _znode_created(parameters, controller, request), Error.NONE
     known = controller.broker(request.broker)
     if known is not None and known.incarnation == request.incarnation:  # the same process amends its registration
         return controller, Error.NONE
-    in_session = known is not None and not (known.fenced or known.shutting_down or session_over)
-    if in_session:  # ClusterControlManager.registerBroker; who shuts down may come back at once: KAFKA-19047
-        return controller, Error.DUPLICATE_BROKER_REGISTRATION
+    if known is not None and not session_over and (parameters.session_outlasts_fencing or not known.fenced):
+        return controller, Error.DUPLICATE_BROKER_REGISTRATION  # ClusterControlManager.registerBroker
     clean = known is not None and known.epoch == request.previous_epoch
     controller = _restarted(parameters, controller, request.broker, clean=clean)
     registration = BrokerRegistration(epoch=request.epoch, fenced=True, incarnation=request.incarnation)
@@ -123,7 +123,8 @@ def shut_down(
 ) -> tuple[Controller, ShutdownAnswer]:
     """A broker asks to leave in good order: it gives up leadership and leaves the ISR, and cannot come back into it.
 
-    `others_know`: whether all active brokers have seen it leave, which KRaft waits for before it lets a leader go.
+    It asks again until it may go: from KRaft at once if it leads nothing, otherwise as soon as it led nothing any more
+    when it asked again, and `others_know`: all active brokers have read of its leaving, as their heartbeats say.
     """
     if parameters.mode is Mode.ZK:
         return _controlled_shutdown_zookeeper(parameters, controller, broker, epoch)

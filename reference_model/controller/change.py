@@ -10,7 +10,15 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from reference_model.controller.state import first
-from reference_model.mutants import ELECT_IN_SYNC, ELR_FORGETS_UNCLEAN, LAST_KNOWN_LEADER_ACTIVE, LAST_MEMBER_STAYS
+from reference_model.mutants import (
+    ELECT_IN_SYNC,
+    ELR_BELOW_MINIMUM,
+    ELR_FORGETS_UNCLEAN,
+    EPOCH_OF_CHANGE,
+    EPOCH_OF_LEADER,
+    LAST_KNOWN_LEADER_ACTIVE,
+    LAST_MEMBER_STAYS,
+)
 from reference_model.parameters import Parameters
 from reference_model.registration import NO_LEADER, BrokerId, Brokers, Registration
 
@@ -86,7 +94,7 @@ def change(parameters: Parameters, partition: Registration, target: Wanted) -> R
         isr=isr,
         elr=elr,
         leader=elected.leader,
-        last_known_elr=_last_known(parameters, partition, isr, elected.leader),
+        last_known_elr=_last_known(parameters, partition, elected.leader),
         recovering=recovering,
     )
     return partition if changed == partition else _with_epochs(parameters, partition, changed)
@@ -107,7 +115,8 @@ def _eligible(parameters: Parameters, partition: Registration, target: Wanted) -
     While the ISR is smaller than min.insync.replicas the high watermark stays where it is, so what leaves such an ISR
     lacks nothing, until it loses the end of its log (KIP-966; PartitionChangeBuilder.maybePopulateTargetElr).
     """
-    if not parameters.elr or len(target.isr) >= min(parameters.min_isr, len(partition.replicas)):
+    enough = len(target.isr) >= min(parameters.min_isr, len(partition.replicas))  # getTopicEffectiveMinIsr
+    if not parameters.elr or (enough and parameters.guards(ELR_BELOW_MINIMUM)):
         return frozenset()
     eligible = (partition.elr | partition.isr) - target.isr
     return eligible - target.unclean_shutdown if parameters.guards(ELR_FORGETS_UNCLEAN) else eligible
@@ -142,15 +151,11 @@ def _last_known_leader_may_lead(parameters: Parameters, partition: Registration,
     return partition.last_known_elr[0] in target.acceptable or not parameters.guards(LAST_KNOWN_LEADER_ACTIVE)
 
 
-def _last_known(
-    parameters: Parameters, partition: Registration, isr: Brokers, leader: BrokerId
-) -> tuple[BrokerId, ...]:
-    """The last leader, from when the ISR becomes empty until somebody leads again (maybeUpdateLastKnownLeader)."""
-    if not parameters.elr:
+def _last_known(parameters: Parameters, partition: Registration, leader: BrokerId) -> tuple[BrokerId, ...]:
+    """The last leader, from when nobody leads until somebody does again (maybeUpdateLastKnownLeader)."""
+    if not parameters.elr or leader == partition.leader:
         return partition.last_known_elr
-    if not isr and isr != partition.isr:
-        return (partition.leader,)
-    return () if leader != NO_LEADER else partition.last_known_elr
+    return () if leader != NO_LEADER else partition.last_known_elr or (partition.leader,)
 
 
 def _with_epochs(parameters: Parameters, partition: Registration, changed: Registration) -> Registration:
@@ -160,10 +165,11 @@ def _with_epochs(parameters: Parameters, partition: Registration, changed: Regis
     every smaller ISR (KAFKA-15021; PartitionRegistration.merge).
     """
     begins_anew = (
-        changed.leader != partition.leader
+        (changed.leader != partition.leader and parameters.guards(EPOCH_OF_LEADER))
         or not set(partition.replicas) <= set(changed.replicas)
         or (parameters.epoch_bump_on_isr_shrink and not partition.isr <= changed.isr)
     )
     return changed._replace(
-        leader_epoch=partition.leader_epoch + begins_anew, partition_epoch=partition.partition_epoch + 1
+        leader_epoch=partition.leader_epoch + begins_anew,
+        partition_epoch=partition.partition_epoch + parameters.guards(EPOCH_OF_CHANGE),
     )

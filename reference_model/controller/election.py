@@ -44,6 +44,26 @@ def elect_unclean(parameters: Parameters, controller: Controller) -> tuple[Contr
     return _held(parameters, controller, Election.UNCLEAN, Error.ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
 
+def unclean_enabled(parameters: Parameters, controller: Controller) -> Controller:
+    """unclean.leader.election.enable was set to true, as it is in `parameters`: ZooKeeper's controller elects at once.
+
+    KafkaController.processTopicUncleanLeaderElectionEnable. KRaft's does not look at it before it has a reason.
+    """
+    if parameters.mode is Mode.KRAFT:
+        return controller
+    return zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+
+
+def scan_leaderless(parameters: Parameters, controller: Controller) -> Controller:
+    """KRaft elects where nobody leads and it may be unclean, every unclean.leader.election.interval.ms.
+
+    From 3.9 on (ReplicationControlManager.maybeElectUncleanLeaders).
+    """
+    if parameters.mode is Mode.ZK or not parameters.unclean:
+        return controller
+    return elect_unclean(parameters, controller)[0]
+
+
 def _held(
     parameters: Parameters, controller: Controller, election: Election, otherwise: Error
 ) -> tuple[Controller, Error]:

@@ -222,5 +222,5 @@ def test_who_left_the_assignment_may_stay_eligible_and_then_nobody_leads() -> No
     assert (told(alone), alone.partition.replicas) == ("isr 1, leader 1, elr 23; +1 +1", (1,))
     down = fence(ELR, alone, 1)
     assert told(down) == "isr -, leader -, elr 123, last known 1; +2 +2"
-    back = unfence(ELR, register(ELR, down, Register(1, 11, incarnation=1))[0], 1)
+    back = unfence(ELR, register(ELR, down, Register(1, 11, incarnation=1), session_over=True)[0], 1)
     assert told(back) == "isr -, leader -, elr 23, last known 1; +2 +3"

@@ -32,6 +32,8 @@ from tests.reference_model.partitions import (
     without,
 )
 
+KAFKA_39 = parameters_for("3.9.2", "kraft", min_isr=2)
+
 
 class Case(NamedTuple):
     what: str
@@ -184,6 +186,14 @@ def test_unfencing_with_an_empty_isr(before: Controller, broker: int, expected: 
     assert told(unfence(ELR, before, broker)) == expected
 
 
+def test_the_last_leader_is_known_from_when_nobody_leads() -> None:
+    """Though the ISR is not empty: its member has yet to come back after eligible leader replicas were enabled."""
+    before = controller("12", 1, fenced="2")
+    assert told(fence(ELR, before, 1)) == "isr 2, leader -, elr 1, last known 1; +1 +1"
+    later = controller("2", NOBODY, elr="1", last_known="1", fenced="12")
+    assert told(unfence(ELR, later, 2)) == "isr 2, leader 2, elr 1; +1 +1"
+
+
 def test_unfencing_elects_uncleanly_where_that_is_allowed() -> None:
     before = controller("1", NOBODY, fenced="123")
     assert told(unfence(unclean(KRAFT), before, 2)) == "isr 2, leader 2, recovering; +1 +1"
@@ -210,7 +220,7 @@ RESTARTED_UNCLEANLY = [
 def test_restart(parameters: Parameters, case: Case) -> None:
     """Fast enough not to be fenced in between: the new process is out of the ISR all the same."""
     again = Register(case.broker, broker_epoch(case.broker) + 1, incarnation=1)
-    after, error = register(parameters, case.before, again)
+    after, error = register(parameters, case.before, again, session_over=True)
     assert (told(after), error) == (case.told.of(parameters), Error.NONE)
     restarted = after.broker(case.broker)
     assert restarted is not None
@@ -219,14 +229,27 @@ def test_restart(parameters: Parameters, case: Case) -> None:
 
 def test_another_process_is_refused_while_the_first_has_a_session() -> None:
     before, again = controller("12", 1), Register(2, 21, incarnation=1)
+    for parameters in (KRAFT, KAFKA_39):
+        assert register(parameters, before, again) == (before, Error.DUPLICATE_BROKER_REGISTRATION)
+        assert register(parameters, before, again, session_over=True)[1] is Error.NONE
+    assert told(register(KRAFT, before, again, session_over=True)[0]) == "isr 1, leader 1; +0 +1"
+
+
+def test_who_leaves_has_a_session_until_it_is_fenced() -> None:
+    before, again = controller("1", 1, leaving="2"), Register(2, 21, incarnation=1)
+    for parameters in (KRAFT, KAFKA_39):
+        assert register(parameters, before, again) == (before, Error.DUPLICATE_BROKER_REGISTRATION)
+
+
+def test_from_4_0_a_session_lasts_its_time_though_its_broker_left_in_good_order() -> None:
+    before, again = controller("1", 1, leaving="2", fenced="2"), Register(2, 21, incarnation=1)
+    assert register(KAFKA_39, before, again)[1] is Error.NONE
     assert register(KRAFT, before, again) == (before, Error.DUPLICATE_BROKER_REGISTRATION)
-    after, error = register(KRAFT, before, again, session_over=True)
-    assert (told(after), error) == ("isr 1, leader 1; +0 +1", Error.NONE)
+    assert register(KRAFT, before, again, session_over=True)[1] is Error.NONE
 
 
 def test_before_4_0_another_process_stays_in_the_isr_until_it_is_fenced() -> None:
-    kafka_39 = parameters_for("3.9.2", "kraft")
-    after, _ = register(kafka_39, controller("12", 1), Register(2, 21, incarnation=1), session_over=True)
+    after, _ = register(KAFKA_39, controller("12", 1), Register(2, 21, incarnation=1), session_over=True)
     assert told(after) == "isr 12, leader 1; +0 +0"
 
 
@@ -260,11 +283,12 @@ def test_zookeeper_takes_another_process_for_a_failure_and_a_start() -> None:
 )
 def test_eligible_only_after_a_clean_end(before: Controller, clean: str, unclean_end: str) -> None:
     """In the last row the last known leader is there, and leads as soon as nobody else may."""
-    after, _ = register(ELR, before, Register(2, 21, incarnation=1, previous_epoch=broker_epoch(2)))
-    assert told(after) == clean
+    again = Register(2, 21, incarnation=1)
+    cleanly = again._replace(previous_epoch=broker_epoch(2))
+    assert told(register(ELR, before, cleanly, session_over=True)[0]) == clean
     for wrong_epoch in (-1, broker_epoch(2) - 1, 21):
-        after, _ = register(ELR, before, Register(2, 21, incarnation=1, previous_epoch=wrong_epoch))
-        assert told(after) == unclean_end
+        uncleanly = again._replace(previous_epoch=wrong_epoch)
+        assert told(register(ELR, before, uncleanly, session_over=True)[0]) == unclean_end
 
 
 def test_who_comes_back_uncleanly_does_not_lead_before_it_is_unfenced() -> None:
@@ -397,8 +421,9 @@ def test_fencing_without_a_guard(
 
 def test_registering_without_forgetting() -> None:
     before, again = controller("1", 1, elr="2", fenced="2"), Register(2, 21, incarnation=1)
-    assert told(register(ELR, before, again)[0]) == "isr 1, leader 1; +0 +1"
-    assert told(register(without(ELR, ELR_FORGETS_UNCLEAN), before, again)[0]) == "isr 1, leader 1, elr 2; +0 +0"
+    forgetful = without(ELR, ELR_FORGETS_UNCLEAN)
+    assert told(register(ELR, before, again, session_over=True)[0]) == "isr 1, leader 1; +0 +1"
+    assert told(register(forgetful, before, again, session_over=True)[0]) == "isr 1, leader 1, elr 2; +0 +0"
 
 
 def test_the_last_known_leader_leads_only_where_it_is() -> None:

@@ -78,10 +78,25 @@ def test_who_lags_is_removed_but_waited_for_until_that_is_committed() -> None:
     assert maximal_isr(KRAFT, leading(leader)) == {0, 1, 2}
 
 
-def test_who_is_at_the_end_does_not_lag() -> None:
-    leader, _ = exchange(replica(0), replica(1))
+def test_who_is_at_the_end_does_not_lag_until_something_is_appended() -> None:
+    leader, _ = exchange(replica(0, partition("01")), replica(1))
+    silent = lag_passes(leader, 1)
 
-    assert lag_passes(leader, 1) == leader
+    assert asked(shrink(KRAFT, silent)) is None
+    assert asked(shrink(KRAFT, append(KRAFT, leader, [Record(0, 1)]))) is None
+    assert asked(shrink(KRAFT, append(KRAFT, silent, [Record(0, 1)]))) is not None
+
+
+@pytest.mark.parametrize(("silent", "reached", "stays"), [(False, 1, True), (False, 0, False), (True, 1, False)])
+def test_who_reached_the_end_of_its_last_fetch_was_caught_up_then(silent: bool, reached: int, stays: bool) -> None:
+    """A leader that always appends is never reached, but its followers do not lag (updateFetchStateOrThrow)."""
+    leader, follower = append(KRAFT, replica(0, partition("01")), [Record(0, 1)]), replica(1)
+    leader, ahead = exchange(leader, follower)  # at offset 0, where the leader ends at 1
+    leader = lag_passes(append(KRAFT, leader, [Record(0, 2)]), 1, silent=silent)
+
+    leader, _ = exchange(leader, ahead if reached else follower)
+
+    assert (asked(shrink(KRAFT, leader)) is None) is stays
 
 
 def pending(parameters: Parameters = KRAFT) -> tuple[Replica, AlterPartition]:
@@ -137,6 +152,14 @@ def test_an_answer_to_something_else_is_ignored() -> None:
 
     assert settle(KRAFT, elsewhere, request, partition("01", version=1)) == elsewhere
     assert settle(KRAFT, replica(0, partition(leader=1)), request, partition()) == replica(0, partition(leader=1))
+
+
+def test_a_leader_knows_that_metadata_has_yet_to_tell_what_its_answer_did() -> None:
+    leader, request = pending()
+    assert leading(settle(KRAFT, leader, request, partition("01", version=1))).ahead
+    assert not leading(settle(KRAFT, leader, request, partition("01", version=0))).ahead
+    at_zookeeper, request = pending(ZK)
+    assert not leading(settle(ZK, at_zookeeper, request, partition("01", version=1))).ahead
 
 
 def test_a_success_of_another_leader_epoch_or_an_older_one_is_left_to_metadata() -> None:

@@ -23,7 +23,7 @@ from reference_model.invariants import (
 )
 from reference_model.registration import BrokerRegistration, Brokers, Registration
 from reference_model.replica import Replica
-from tests.reference_model.replicas import BROKERS, KRAFT, exchange, leading, log, partition, replica
+from tests.reference_model.replicas import BROKERS, KRAFT, ZK, exchange, leading, log, partition, replica
 
 TWO = Judge(replace(KRAFT, min_isr=2))
 
@@ -57,6 +57,8 @@ def test_no_fenced_in_isr() -> None:
         (partition("01", epoch=1, version=1), False),  # an ISR without a partition epoch of its own
         (partition("01", epoch=0, version=2), False),
         (partition("012", epoch=1, version=0), False),
+        (partition("012", leader=1, epoch=2, version=2), True),
+        (partition("012", leader=1, epoch=1, version=2), False),  # a leader without an epoch of its own
     ],
 )
 def test_epochs_monotone(after: Registration, holds: bool) -> None:
@@ -93,6 +95,17 @@ def test_who_leads_or_may_lead_has_what_was_committed() -> None:
     assert not leader_completeness(committed, on(lacks), decided(partition("1", leader=1)))
 
 
+def test_what_was_deleted_from_the_start_of_a_log_is_not_lost() -> None:
+    committed = Witness(tuple(record.value for record in log(0, 0, 0).records))
+    deleted = log(0, 0, 0).delete_before(2)
+
+    for has, complete in ((deleted, True), (log(0, 0).delete_before(1), False), (log(0, 0, 1).delete_before(2), False)):
+        leads = on(replica(1, partition("1", leader=1), has=has, high_watermark=has.end))
+        assert leader_completeness(committed, leads, decided(partition("1", leader=1))) is complete
+    assert committed_reads_stable(committed, on(replica(1, has=deleted, high_watermark=3)))
+    assert not committed_reads_stable(committed, on(replica(1, has=log(0, 0, 1).delete_before(2), high_watermark=3)))
+
+
 def test_log_matching() -> None:
     one = on(replica(1, has=log(0, 0), high_watermark=2))
 
@@ -122,6 +135,8 @@ def test_hw_frozen_below_min_isr() -> None:
     together = replica(0, partition("01"), has=log(0))
 
     assert TWO.hw_frozen_below_min_isr(on(alone), on(alone))
+    follower = replica(0, partition("1", leader=1), has=log(0))
+    assert not TWO.hw_frozen_below_min_isr(on(follower), on(alone._replace(high_watermark=1)))  # as it is elected
     assert not TWO.hw_frozen_below_min_isr(on(alone), on(alone._replace(high_watermark=1)))
     assert TWO.hw_frozen_below_min_isr(on(together), on(together._replace(high_watermark=1)))
 
@@ -142,3 +157,22 @@ def test_who_is_eligible_is_waited_for_unless_nothing_is_committed_anyway() -> N
 
     assert TWO.maximal_isr_superset(on(replica(0, partition("0"))), eligible)
     assert not TWO.maximal_isr_superset(on(replica(0, partition("01"))), eligible)
+
+
+@pytest.mark.parametrize(
+    ("registered", "may", "may_with_zookeeper"),
+    [
+        (BrokerRegistration(epoch=10), True, True),
+        (BrokerRegistration(epoch=10, fenced=True), False, False),
+        (BrokerRegistration(epoch=10, shutting_down=True), False, True),
+        (BrokerRegistration(epoch=11), False, True),  # another process than the one that fetched
+    ],
+)
+def test_only_eligible_asked_for(registered: BrokerRegistration, may: bool, may_with_zookeeper: bool) -> None:
+    for parameters, expected in ((KRAFT, may), (ZK, may_with_zookeeper)):
+        before = replica(0, partition("0"), parameters=parameters)
+        after, _ = exchange(before, replica(1), parameters)  # asks for 1
+        brokers = (BROKERS[0], (1, registered), BROKERS[2])
+        after = after._replace(leadership=leading(after)._replace(brokers=brokers))
+        assert Judge(parameters).only_eligible_asked_for(on(before), on(after)) is expected
+        assert Judge(parameters).only_eligible_asked_for(on(after), on(after))  # it asked before

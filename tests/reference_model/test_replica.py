@@ -7,11 +7,24 @@ from dataclasses import replace
 import pytest
 
 from reference_model import mutants
+from reference_model.errors import Error
 from reference_model.in_sync import lag_passes
 from reference_model.log import EpochStart, Record
 from reference_model.parameters import Parameters
-from reference_model.registration import BrokerRegistration, Registration
-from reference_model.replica import UNKNOWN, Progress, Replica, append, learn, maximal_isr, restart
+from reference_model.registration import NO_LEADER, BrokerRegistration, Registration
+from reference_model.replica import (
+    UNKNOWN,
+    Hosting,
+    Progress,
+    Registered,
+    Replica,
+    advance_high_watermark,
+    append,
+    learn,
+    maximal_isr,
+    refusal,
+    restart,
+)
 from tests.reference_model.partitions import without
 from tests.reference_model.replicas import BROKERS, KRAFT, ZK, exchange, leading, log, partition, progress, replica
 
@@ -95,7 +108,7 @@ def test_a_leader_that_is_elected_again_goes_on_with_what_it_knew() -> None:
     again = learn(KRAFT, leader, partition("02", epoch=1, version=1), BROKERS)
 
     assert progress(again, 1) == Progress(end=0, start=0, recent=False, broker_epoch=10)
-    assert progress(again, 2) == Progress(end=UNKNOWN, recent=True)
+    assert progress(again, 2) == Progress(end=UNKNOWN, recent=True, fetched=True, leader_end=0)
 
 
 def test_a_deposed_leader_forgets_what_it_knew() -> None:
@@ -113,15 +126,15 @@ def test_an_isr_of_the_same_leader_epoch_comes_with_metadata_in_kraft_only(param
     assert (leading(after).isr == {0, 1}) is taken
 
 
-def test_what_a_leader_knows_from_its_answer_leaves_its_next_request_pending() -> None:
+def test_a_leader_forgets_what_it_asked_for_when_metadata_tells_what_its_answer_did() -> None:
+    """As Kafka does (Partition.makeLeader): it takes a partition epoch that it has, if that is new in metadata."""
     leader, _ = exchange(replica(0, partition("0", version=3)), replica(1))
+    answered = leader._replace(leadership=leading(leader)._replace(ahead=True))
+    assert leading(leader).pending is not None
 
-    known = learn(KRAFT, leader, partition("0", version=3), BROKERS)
-    assert leading(known).pending == leading(leader).pending is not None
-    as_kafka_does = learn(
-        without(KRAFT, mutants.PENDING_OUTLIVES_KNOWN_METADATA), leader, partition("0", version=3), BROKERS
-    )
-    assert leading(as_kafka_does).pending is None
+    assert leading(learn(KRAFT, answered, partition("0", version=3), BROKERS)).pending is None
+    assert leading(learn(KRAFT, answered, partition("0", version=2), BROKERS)) == leading(answered)
+    assert leading(learn(KRAFT, leader, partition("0", version=3), BROKERS)) == leading(leader)  # another broker's news
 
 
 def test_old_metadata_changes_only_which_brokers_are_there() -> None:
@@ -136,7 +149,57 @@ def test_old_metadata_changes_only_which_brokers_are_there() -> None:
 def test_a_broker_that_is_no_replica_any_more_deletes_its_log() -> None:
     reassigned = partition()._replace(replicas=(0, 1), isr=frozenset({0, 1}), partition_epoch=1)
 
-    assert learn(KRAFT, replica(2, has=log(0)), reassigned, BROKERS) == Replica(2, 20)
+    after = learn(KRAFT, replica(2, has=log(0)), reassigned, BROKERS)
+
+    assert after == Replica(2, 20, hosting=Hosting.ELSEWHERE)
+
+
+@pytest.mark.parametrize("leader_epoch", [None, 0, 5])
+def test_who_has_no_replica_says_so_whatever_it_is_asked(leader_epoch: int | None) -> None:
+    """ReplicaManager.getPartitionOrError, before any epoch is looked at."""
+    moved = learn(KRAFT, replica(2), partition()._replace(replicas=(0, 1), isr=frozenset({0, 1})), BROKERS)
+
+    assert refusal(moved, leader_epoch) is Error.NOT_LEADER_OR_FOLLOWER
+    assert refusal(Replica(2, 20), leader_epoch) is Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert refusal(Replica(2, 20), leader_epoch, leader_only=False) is Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert refusal(replica(2), 5) is Error.UNKNOWN_LEADER_EPOCH
+
+
+GONE = (BROKERS[0], (1, BrokerRegistration(epoch=10, fenced=True)), BROKERS[2])
+
+
+@pytest.mark.parametrize(
+    ("decided", "brokers"),
+    [(partition("0", leader=NO_LEADER, epoch=1, version=1), BROKERS), (partition("1", leader=1, epoch=1), GONE)],
+    ids=["nobody", "somebody who is not there"],
+)
+@pytest.mark.parametrize("broker", [0, 2])
+def test_nobody_is_followed_who_is_not_there(decided: Registration, brokers: Registered, broker: int) -> None:
+    """In ZooKeeper mode a broker stays as it was, even as the leader (ReplicaManager.makeFollowers)."""
+    before = replica(broker, has=log(0), parameters=ZK)
+
+    after = learn(ZK, before, decided, brokers)
+
+    assert (after.leader, after.leader_epoch, after.leadership is None) == (0, 0, broker != 0)
+    in_kraft = learn(KRAFT, replica(broker, has=log(0)), decided._replace(partition_epoch=1), brokers)
+    assert (in_kraft.leader, in_kraft.leader_epoch, in_kraft.leadership) == (decided.leader, 1, None)
+
+
+def test_a_replica_is_there_before_it_has_anybody_to_follow() -> None:
+    """In ZooKeeper mode, after a start: it has a log and no leader epoch, and is not asked again who leads."""
+    started = Replica(1, 10, log=log(0))
+    after = learn(ZK, started, partition("0", leader=NO_LEADER, epoch=4), BROKERS)
+
+    assert after == started._replace(hosting=Hosting.HERE)
+    assert refusal(after, 4) is Error.UNKNOWN_LEADER_EPOCH
+    assert refusal(after, None) is Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_no_high_watermark_is_above_the_end_of_the_leaders_own_log() -> None:
+    leader = replica(0, partition("01"), has=log(0))
+    beyond = leading(leader).with_progress(1, Progress(end=5, recent=True, broker_epoch=10))
+
+    assert advance_high_watermark(KRAFT, leader._replace(leadership=beyond)).high_watermark == 1
 
 
 @pytest.mark.parametrize(

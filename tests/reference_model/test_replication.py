@@ -7,11 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from harness.exploration.ours import REPLICATION
+from harness.exploration.specification import Specification
 from reference_model.cluster import Bounds, Places
+from reference_model.controller import Controller
 from reference_model.invariants import invariants
+from reference_model.machine import Action
 from reference_model.parameters import Parameters, parameters_for
+from reference_model.replica import Hosting
 from reference_model.replication import replication_machine
 from reference_model.search import explore, names_of
+from tests.reference_model.walks import follow, process
 
 ZK = parameters_for("3.9.2", "zk", min_isr=2)
 KRAFT = parameters_for("3.9.2", "kraft", min_isr=2)
@@ -42,20 +48,22 @@ def test_every_invariant_holds_where_one_replica_is_enough(parameters: Parameter
     assert exploration.violations == {}
 
 
+STATES = {"zk-3.9": 0, "kraft-3.9": 736_394, "kraft-4": 602_739}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("parameters", "states"), [(ZK, 2_797_563), (KRAFT, 962_707), (ELR, 1_120_947)], ids=["zk", "kraft", "elr"]
-)
-def test_every_invariant_holds_within_the_default_bounds(parameters: Parameters, states: int) -> None:
+@pytest.mark.parametrize("specification", REPLICATION, ids=STATES)
+def test_every_invariant_holds_within_the_default_bounds(specification: Specification) -> None:
     """Another number of states is another model."""
-    exploration = explore(replication_machine(parameters, Bounds()))
+    exploration = explore(specification.make(specification.bounds, None))
 
     assert exploration.violations == {}
-    assert exploration.states == states
+    assert exploration.states == STATES[specification.name]
 
 
-THREE_KILLED = Bounds(leader_epochs=2, partition_epochs=2, fencings=0, kills=1, delays=0)
-THREE_CUT = replace(THREE_KILLED, kills=0, power_losses=1, partition_epochs=3)
+FENCED = Bounds(records=1, leader_epochs=1, partition_epochs=3, fencings=1, delays=1)
+TWICE_FENCED = Bounds(records=1, leader_epochs=2, partition_epochs=3, fencings=2, delays=0)
+THREE_CUT = Bounds(leader_epochs=2, partition_epochs=3, fencings=0, power_losses=1, delays=0)
 DEEPER = replace(TWO, leader_epochs=2, partition_epochs=4, kills=1)
 
 
@@ -63,7 +71,7 @@ DEEPER = replace(TWO, leader_epochs=2, partition_epochs=4, kills=1)
 @pytest.mark.parametrize(
     ("parameters", "bounds"),
     [
-        *((parameters, bounds) for parameters in (ZK, KRAFT, ELR) for bounds in (THREE_KILLED, DEEPER)),
+        *((parameters, bounds) for parameters in (ZK, KRAFT, ELR) for bounds in (FENCED, TWICE_FENCED, DEEPER)),
         (KRAFT, THREE_CUT),
         (ELR, THREE_CUT),
     ],
@@ -115,6 +123,102 @@ def test_zookeeper_lets_a_broker_into_the_isr_that_restarted_since_it_was_seen()
         "the controller answers the AlterPartition of 0",
     )
     assert explore(replication_machine(replace(KRAFT, min_isr=1), joining)).violations == {}
+
+
+FORGOTTEN = (
+    "a record is written to 0",
+    "a record is written to 0",
+    "the lag time passes for 1 on 0",
+    "2 fetches from 0",
+    "the controller answers the AlterPartition of 0",
+    "the answer to the AlterPartition of 0 arrives",
+    "1 fetches from 0",  # 0 asks for 1 in the ISR
+    "0 learns what the controller decided",  # of its first request, and forgets the second
+    "2 fetches from 0",
+    "2 fetches from 0",  # 0 commits what 1 lacks
+    "the controller answers the AlterPartition of 0",
+)
+
+
+def test_a_leader_that_forgets_what_it_asked_for_commits_what_a_member_of_the_isr_lacks() -> None:
+    """Metadata tells a KRaft leader what the answer to its AlterPartition told, after it has asked for something else.
+
+    Kafka takes it for news, and waits for the follower no longer, which the controller has in the ISR
+    (Partition.makeLeader, 3.9.2 and 4.3.1). In time is before it asks again.
+    """
+    bounds = Bounds(records=2, leader_epochs=0, partition_epochs=2, fencings=0, delays=0, prompt=False)
+    for parameters in (KRAFT, ELR):
+        machine = replication_machine(parameters, bounds)
+        assert machine.broken(follow(machine, *FORGOTTEN)) >= {"leader-candidate-completeness"}
+    in_time = replication_machine(KRAFT, replace(bounds, prompt=True))
+    told = follow(in_time, *FORGOTTEN[:6], FORGOTTEN[7], FORGOTTEN[6], *FORGOTTEN[8:])
+    assert in_time.broken(told) == set()
+    assert in_time.apply(follow(in_time, *FORGOTTEN[:8]), Action(FORGOTTEN[-1])) is None
+
+
+LEAVING = Bounds(records=0, leader_epochs=3, partition_epochs=4, fencings=0, delays=0, shutdowns=1)
+
+
+@pytest.mark.parametrize("parameters", [KRAFT, ELR], ids=["kraft", "elr"])
+def test_a_leader_leaves_when_all_know_that_it_does(parameters: Parameters) -> None:
+    """It asks, another one leads, and it is let go once the others have read so; then it is fenced."""
+    machine = replication_machine(parameters, LEAVING)
+    asks, leaves = Action("0 asks to shut down"), Action("0 leaves")
+    asked = follow(machine, asks.rule)
+    controller: Controller = asked[Places.METADATA].controller
+    registered = controller.broker(0)
+    assert (controller.partition.leader, controller.partition.isr) == (1, frozenset({1, 2}))
+    assert registered is not None
+    assert (registered.shutting_down, registered.fenced) == (True, False)
+    assert process(asked, 0).leaving
+    assert machine.apply(asked, leaves) is None
+    again = machine.apply(asked, asks)
+    assert again is None or again[Places.METADATA].controller == controller  # the others do not know yet
+
+    known = follow(machine, asks.rule, *(f"{b} learns what the controller decided" for b in (1, 2)), asks.rule)
+    fenced = known[Places.METADATA].controller.broker(0)
+    assert fenced is not None
+    assert fenced.fenced
+    gone = machine.apply(known, leaves)
+    assert gone is not None
+    assert (process(gone, 0).running, process(gone, 0).clean) == (False, True)
+
+
+def test_with_zookeeper_a_broker_leaves_with_its_session() -> None:
+    machine = replication_machine(ZK, LEAVING)
+    gone = follow(machine, "1 asks to shut down", "1 leaves")
+    assert machine.apply(gone, Action("1 starts")) is None
+    assert machine.apply(gone, Action("the session of 1 ends")) is not None
+
+
+def test_with_zookeeper_a_broker_that_has_just_started_knows_nothing() -> None:
+    bounds = replace(LEAVING, shutdowns=0, kills=1)
+    steps = ("1 is killed", "the session of 1 ends", "1 starts")
+    machine = replication_machine(ZK, bounds)
+    started = follow(machine, *steps)
+    assert process(started, 1).replica.hosting is Hosting.UNKNOWN
+    assert machine.apply(started, Action("1 fetches from 0")) is None
+    told = machine.apply(started, Action("1 learns what the controller decided"))
+    assert told is not None
+    assert process(told, 1).replica.leader == 0
+    in_kraft = replication_machine(KRAFT, bounds)
+    assert process(follow(in_kraft, *steps), 1).replica.leader == 0
+
+
+@pytest.mark.parametrize("end", ["is killed", "loses power"])
+def test_a_crash_leaves_any_high_watermark_that_was_before(end: str) -> None:
+    """The last one that was checkpointed, which happens every few seconds."""
+    bounds = Bounds(brokers=1, in_sync=1, records=3, fencings=0, kills=1, power_losses=1, last_replica_falls=True)
+    machine = replication_machine(replace(KRAFT, min_isr=1), bounds)
+    state = follow(machine, *["a record is written to 0"] * 3)
+    left = {
+        (replica.log.end, replica.high_watermark)
+        for action, after in machine.enabled(state)
+        if action.rule == f"0 {end}"
+        for replica in [process(after, 0).replica]
+    }
+    whole = {(3, high_watermark) for high_watermark in range(4)}
+    assert left == whole if end == "is killed" else {(end, at) for end in range(3) for at in range(end + 1)}
 
 
 LAST = replace(TWO, records=1, leader_epochs=2, partition_epochs=3, delays=0, power_losses=1, last_replica_falls=True)
@@ -224,6 +328,7 @@ def test_what_is_looked_at() -> None:
         "leader-hw-monotone",
         "hw-frozen-below-min-isr",
         "no-fenced-in-isr",
+        "only-eligible-asked-for",
     }
     not_with_unclean = {
         "leader-candidate-completeness",
