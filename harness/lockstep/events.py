@@ -16,6 +16,7 @@ from harness.lockstep.handling import Told
 from harness.lockstep.world import Surroundings
 from reference_model.controller import Controller
 from reference_model.fetch import Fetch
+from reference_model.log import Epoch, Offset
 from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch
 from reference_model.produce import Produce, Produced, Unanswered
 from reference_model.registration import BrokerId
@@ -63,6 +64,17 @@ class Ended(Event, frozen=True, kw_only=True):
     clean: bool
 
 
+class Found(Event, frozen=True, kw_only=True):
+    """What a broker that does not run has on its disk."""
+
+    broker: BrokerId
+    start: Offset
+    records: tuple[tuple[Epoch, int], ...]
+    """With the epoch and the value of each."""
+    high_watermark: Offset
+    """The one with which it will start."""
+
+
 class Started(Event, frozen=True, kw_only=True):
     """A broker's process began."""
 
@@ -107,7 +119,7 @@ class GaveUp(Event, frozen=True, kw_only=True):
     slot: int
 
 
-Events: TypeAlias = Began | Surrounded | Ended | Started | Decided | Exchanged | Sent | Answered | GaveUp
+Events: TypeAlias = Began | Surrounded | Ended | Found | Started | Decided | Exchanged | Sent | Answered | GaveUp
 
 
 def write_events(path: Path, events: Iterable[Events]) -> None:

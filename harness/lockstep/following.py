@@ -5,21 +5,25 @@ It knows no cluster. Brokers have the model's numbers, from 0 on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import chain, combinations
 from typing import Any, NoReturn
 
 from harness.lockstep.belief import Belief
 from harness.lockstep.events import Answered as AnsweredLate
-from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, GaveUp, Sent, Started, Surrounded
+from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, Found, GaveUp, Sent, Started, Surrounded
 from harness.lockstep.explaining import Explanation, Occasions, explanations
 from harness.lockstep.handling import Reading, as_asked, handle, in_words
 from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, before_creation
 from reference_model.cluster import Altering, Broker, Fetching, Metadata, knowing, tidied
 from reference_model.cluster import Answered as Altered
 from reference_model.controller import Controller
+from reference_model.in_sync import lag_passes, shrink
+from reference_model.log import Epoch, Offset
 from reference_model.machine import Outcomes, Part, State
 from reference_model.parameters import Mode, Parameters
-from reference_model.registration import AlterPartition, BrokerId, Registration
+from reference_model.registration import AlterPartition, BrokerId, Brokers, Registration
 from reference_model.replica import restart
 
 NO_PARTITION = Registration(replicas=(), isr=frozenset())
@@ -56,6 +60,8 @@ class Following:
                 self._surround(event.surroundings)
             case Ended():
                 self._end(event.broker, clean=event.clean)
+            case Found():
+                self._find(event)
             case Started():
                 self._start(event.broker)
             case Decided():
@@ -104,15 +110,34 @@ class Following:
         """The controller was seen to know this."""
         brokers = self.places.brokers
 
-        def explained(metadata: Metadata, *parts: Any) -> Outcomes:
-            processes, altering = parts[: len(brokers)], parts[len(brokers) :]
-            asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
-            for way in explanations(self.parameters, metadata.controller, seen, occasions, asked):
-                yield self._after(metadata, list(processes), list(altering), way)
+        def explained(around: Surroundings, metadata: Metadata, *parts: Any) -> Outcomes:
+            before = parts[: len(brokers)], parts[len(brokers) :]
+            gone = metadata.controller.partition.isr - seen.partition.isr
+            for processes, altering in [before, *self._shrinking(around, gone, *before)]:
+                asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
+                for way in explanations(self.parameters, metadata.controller, seen, occasions, asked):
+                    yield around, *self._after(metadata, list(processes), list(altering), way)
 
         reads = (*map(self.places.broker, brokers), *map(self.places.altering, brokers))
-        if not self.belief.change((Places.METADATA, *reads), explained):
+        if not self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained):
             self._diverge(f"the controller knows {words(seen)}", self._decisions(occasions))
+
+    def _shrinking(
+        self, around: Surroundings, gone: Brokers, processes: tuple[Broker, ...], altering: tuple[Altering, ...]
+    ) -> Iterator[tuple[tuple[Broker, ...], tuple[Altering, ...]]]:
+        """A leader may have asked for an ISR without those that lag, as it does every half of the lag time."""
+        for leader, process in enumerate(processes):
+            if process.running and leader not in around.paused and altering[leader] is None:
+                late = sorted(follower for follower in gone if (leader, follower) in around.late)
+                for lagging in _some_of(late):
+                    replica = reduce(lag_passes, lagging, process.replica)
+                    asking = shrink(self.parameters, replica)
+                    if asking != replica and asking.leadership is not None:
+                        asked = asking.leadership.pending
+                        yield (
+                            (*processes[:leader], process._replace(replica=asking), *processes[leader + 1 :]),
+                            (*altering[:leader], asked, *altering[leader + 1 :]),
+                        )
 
     def _after(
         self, metadata: Metadata, processes: list[Broker], altering: list[Altering], way: Explanation
@@ -138,6 +163,17 @@ class Following:
         silent = {f"the session of {broker} ends" for broker in occasions.silent}
         leaving = {f"{broker} leaves" for broker in occasions.leaving}
         return isrs | silent | leaving
+
+    def _find(self, found: Found) -> None:
+        """What is on a disk tells how far its broker had come."""
+        place = self.places.broker(found.broker)
+
+        def agrees(process: Broker) -> Outcomes:
+            return [(process,)] if on_disk(process) == (found.start, found.records, found.high_watermark) else []
+
+        if not self.belief.change((place,), agrees):
+            permitted = {str(on_disk(process)) for (process,) in self.belief.parts(place)}
+            self._diverge(str((found.start, found.records, found.high_watermark)), permitted)
 
     def _exchange(self, event: Exchanged) -> None:
         """A client asks a broker, and has the answer before anything else is seen."""
@@ -206,6 +242,16 @@ def _stopped(process: Broker, *, clean: bool) -> Iterator[Broker]:
     for high_watermark in range(lowest, replica.high_watermark + 1):
         after = restart(replica, replica.broker_epoch, end=replica.log.end, high_watermark=high_watermark)
         yield Broker(after, running=False, clean=clean)
+
+
+def _some_of(brokers: Sequence[BrokerId]) -> Iterator[tuple[BrokerId, ...]]:
+    return chain.from_iterable(combinations(brokers, size) for size in range(1, len(brokers) + 1))
+
+
+def on_disk(process: Broker) -> tuple[Offset, tuple[tuple[Epoch, int], ...], Offset]:
+    """Where a log starts, its records and the high watermark with which its broker will start."""
+    log = process.replica.log
+    return log.start, tuple((record.epoch, record.value) for record in log.records), process.replica.high_watermark
 
 
 def _registered(process: Broker, controller: Controller) -> Broker:

@@ -16,7 +16,7 @@ from reference_model.cluster import Altering, Bounds, Broker, Fetching, Metadata
 from reference_model.cluster import Answered as Altered
 from reference_model.controller import alter_partition
 from reference_model.errors import Error
-from reference_model.in_sync import AWAITING_METADATA, lag_passes, sent_again, settle, shrink
+from reference_model.in_sync import AWAITING_METADATA, lag_passes, sent_again, settle
 from reference_model.machine import Machine, Outcomes, Part, Rule, State, always
 from reference_model.parameters import Parameters
 from reference_model.produce import Produced, complete
@@ -52,7 +52,6 @@ class _Rules:
         around, metadata = Places.SURROUNDINGS, Places.METADATA
         broker, altering = self.places.broker(b), self.places.altering(b)
         yield _rule(f"{b} learns what the controller decided", (metadata, around, broker), partial(self.learns, b))
-        yield _rule(f"{b} asks for an ISR without those that lag", (broker, around, altering), self.shrinks, _leads)
         yield _rule(f"{b} is refused an ISR", (altering, metadata), self.is_refused, _is(AlterPartition))
         yield _rule(f"{b} hears of the ISR it asked for", (altering, around, broker), self.settles, _is(Altered))
 
@@ -85,14 +84,6 @@ class _Rules:
             new = metadata.log[position]
             replica = learn(self.parameters, broker.replica, new.partition, new.brokers)
             yield knowing(metadata, b, position), around, broker._replace(replica=replica)
-
-    def shrinks(
-        self, broker: Broker, around: Surroundings, altering: Altering
-    ) -> Iterator[tuple[Broker, Surroundings, Altering]]:
-        """A leader asks for an ISR without those that lag; for one at a time (AlterPartitionManager)."""
-        replica = shrink(self.parameters, broker.replica)
-        if altering is None and _acts(around, broker) and replica != broker.replica:
-            yield broker._replace(replica=replica), around, _asked(replica)
 
     def is_refused(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[Altering, Metadata]]:
         """The controller refuses, which nobody sees. What it grants is seen, and explained elsewhere (`explaining`)."""
@@ -153,9 +144,16 @@ class _Rules:
     def lags(
         self, f: BrokerId, to: BrokerId, around: Surroundings, leader: Broker
     ) -> Iterator[tuple[Surroundings, Broker]]:
-        """A follower was not at the leader's end for replica.lag.time.max.ms, as far as the clock can tell."""
+        """A follower was not at the leader's end for replica.lag.time.max.ms, as far as the clock can tell.
+
+        Where it is in the ISR that makes no difference until the leader asks for one without it, which is seen if it is
+        granted (`following`).
+        """
+        leadership = leader.replica.leadership
+        if leadership is None or f in leadership.isr or (to, f) not in around.late:
+            return
         replica = lag_passes(leader.replica, f)
-        if (to, f) in around.late and replica != leader.replica:
+        if replica != leader.replica:
             yield around, leader._replace(replica=replica)
 
     # Clients

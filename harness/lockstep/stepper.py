@@ -24,6 +24,7 @@ from harness.lockstep.events import (
     Ended,
     Events,
     Exchanged,
+    Found,
     GaveUp,
     Named,
     Sent,
@@ -35,6 +36,7 @@ from harness.lockstep.following import Following, words
 from harness.lockstep.handling import in_words
 from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
+from harness.lockstep.observers.replicas import on_disk
 from harness.lockstep.steps import (
     Ask,
     AskEpochEnd,
@@ -62,6 +64,7 @@ from harness.wait import WaitTimeout, wait_until
 from reference_model.controller import Controller
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
+from reference_model.produce import Unanswered
 from reference_model.registration import Registration
 
 PATIENCE_S = 0.15
@@ -177,7 +180,9 @@ class Stepper(Closeable):
             reply = exchange.read(exchange.send(self._connection(step.broker)).answer(ANSWER_S))
         except OSError as error:
             self._connections.pop(step.broker).close()
-            return self._unanswered(slot, step, exchange, error)
+            if not (isinstance(step, Write) and step.acks == 0 and self._reachable(step.broker)):
+                return self._unanswered(slot, step, exchange, error)
+            reply = Unanswered(closed=True)  # that is how a producer with acks=0 is refused
         self._observe(self._sent(slot, step.broker, exchange, reply))
         return in_words(reply)
 
@@ -190,7 +195,7 @@ class Stepper(Closeable):
         )
 
     def _unanswered(self, slot: int, step: Step, exchange: Exchange, error: OSError) -> str:
-        """Whether a write was appended nobody knows; with acks=0 a refusal is told by closing the connection."""
+        """Whether a write was appended nobody knows."""
         if isinstance(step, Write):
             self._observe(self._sent(slot, step.broker, exchange))
             self._tell(GaveUp(slot=slot))
@@ -287,7 +292,21 @@ class Stepper(Closeable):
         self._occasions = self._occasions._replace(left=left)
         if step.broker in self._connections:
             self._connections.pop(step.broker).close()
-        return "ended"
+        return self._look_at_disk(step.broker)
+
+    def _look_at_disk(self, broker: int) -> str:
+        """What a broker that does not run has of the partition."""
+        replica = on_disk(self._cluster, broker, self._topic, 0)
+        if replica is None:
+            return "ended"
+        found = Found(
+            broker=self._number(broker),
+            start=replica.start,
+            records=tuple((one.partition_leader_epoch, int(one.value or b"-1")) for one in replica.records),
+            high_watermark=min(max(replica.high_watermark or 0, replica.start), replica.end),
+        )
+        self._tell(found)
+        return f"ended with its log at {replica.end} and its high watermark at {found.high_watermark}"
 
     def _start(self, broker: int) -> str:
         self._cluster.broker(broker).start()

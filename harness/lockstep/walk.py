@@ -75,9 +75,12 @@ class Walk:
     def __post_init__(self) -> None:
         self._draw = random.Random(self.seed)  # noqa: S311 - a walk can be taken again
         self._next: list[Step] = []
+        self._looked = 0
+        """How large the belief was when everyone was last looked at; what nobody can see stays in it."""
 
     def step(self, situation: Situation) -> Step:
         """The next step in this situation."""
+        self._looked = min(self._looked, situation.belief)
         if not self._next:
             choices = list(self._choices(situation))
             weights = [choice.weight / math.sqrt(1 + self.taken[choice.name]) for choice in choices]
@@ -88,7 +91,8 @@ class Walk:
 
     def _choices(self, now: Situation) -> Iterator[_Choice]:
         """What can be drawn here."""
-        if now.belief > LARGE and now.running:
+        if now.belief > max(LARGE, 2 * self._looked) and now.running:
+            self._looked = now.belief
             looks = [Read(broker=broker, offset=0, reach=Reach.LOG_END) for broker in sorted(now.running)]
             yield _Choice("look at everyone", 1000, *looks)
         yield from self._requests(now)
