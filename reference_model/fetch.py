@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from reference_model.errors import Error
-from reference_model.log import Log, Offset, Record
+from reference_model.log import EpochEnd, Log, Offset, Record
 from reference_model.parameters import Parameters
 from reference_model.producer_state import ProducerId
 from reference_model.registration import Brokers
@@ -35,6 +35,8 @@ class Fetch(NamedTuple):
     """The newest that it knows, if it says so."""
     of_leader_only: bool = False
     """Requests below version 11, which only a leader answers (KIP-392)."""
+    last_fetched_epoch: int | None = None
+    """Of the record before that offset, from version 12 on: who says it is told if it is not in this log (KIP-595)."""
 
 
 class Fetched(NamedTuple):
@@ -47,6 +49,8 @@ class Fetched(NamedTuple):
     log_start: Offset = -1
     aborted: tuple[Aborted, ...] = ()
     """The transactions whose records a read_committed consumer leaves out."""
+    diverging: EpochEnd | None = None
+    """Where what the reader has and this log part."""
     aborted_at_most: tuple[Aborted, ...] = ()
     """More of them may be listed, up to here: the index of a segment may not tell where the fetch ends."""
 
@@ -69,9 +73,10 @@ def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int |
     if error is not Error.NONE:
         return Fetched(error)
     log = replica.log
-    if not log.start <= request.offset <= log.end:  # UnifiedLog.read
+    diverging = _diverging(log, request)
+    if isinstance(diverging, Error) or (diverging is None and not log.start <= request.offset <= log.end):
         return Fetched(Error.OFFSET_OUT_OF_RANGE)
-    end = readable_end(parameters, replica, request.isolation)
+    end = log.start if diverging else readable_end(parameters, replica, request.isolation)
     records = log.read(request.offset, end if limit is None else min(end, request.offset + limit))
     told = request.isolation is Isolation.READ_COMMITTED and bool(records)
     return Fetched(
@@ -80,9 +85,20 @@ def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int |
         high_watermark=replica.high_watermark,
         last_stable_offset=readable_end(parameters, replica, Isolation.READ_COMMITTED),
         log_start=log.start,
+        diverging=diverging,
         aborted=_aborted(log, request.offset, request.offset + len(records)) if told else (),
         aborted_at_most=_aborted(log, request.offset, log.end) if told else (),
     )
+
+
+def _diverging(log: Log, request: Fetch) -> EpochEnd | Error | None:
+    """Whether what the reader has is not in this log, or its epoch is above all that are (Partition.readRecords)."""
+    if request.last_fetched_epoch is None:
+        return None
+    last = log.end_offset_for(request.last_fetched_epoch)
+    if last is None or request.offset < log.start:
+        return Error.OFFSET_OUT_OF_RANGE
+    return last if last.epoch < request.last_fetched_epoch or last.end < request.offset else None
 
 
 def _aborted(log: Log, start: Offset, end: Offset) -> tuple[Aborted, ...]:

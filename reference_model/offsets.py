@@ -12,6 +12,9 @@ from reference_model.parameters import Parameters
 from reference_model.replica import Replica, refusal
 
 NO_OFFSET: Offset = -1
+EPOCH_IS_TOLD = 4
+EPOCH_AND_OFFSET_NOT_AVAILABLE = 5
+"""From which version on ListOffsets is answered with an epoch, and with an error of its own (KafkaApis)."""
 
 
 class Timestamp(IntEnum):
@@ -29,6 +32,8 @@ class ListOffsets(NamedTuple):
     """LOG_END for other replicas, and for the debugging replica id -2, which any replica answers."""
     leader_epoch: int | None = None
     of_leader_only: bool = True
+    version: int = EPOCH_AND_OFFSET_NOT_AVAILABLE
+    """Of the request; those before 1 are answered with a list, and not here."""
 
 
 class Listed(NamedTuple):
@@ -40,7 +45,15 @@ class Listed(NamedTuple):
 
 
 def list_offsets(parameters: Parameters, replica: Replica, request: ListOffsets) -> Listed:
-    """A replica tells an offset (Partition.fetchOffsetForTimestamp)."""
+    """A replica tells an offset, as the version of the request has it (KafkaApis.handleListOffsetRequestV1AndAbove)."""
+    listed = _listed(parameters, replica, request)
+    if listed.error is Error.OFFSET_NOT_AVAILABLE and request.version < EPOCH_AND_OFFSET_NOT_AVAILABLE:
+        return Listed(Error.LEADER_NOT_AVAILABLE)
+    return listed if request.version >= EPOCH_IS_TOLD else listed._replace(leader_epoch=NO_EPOCH)
+
+
+def _listed(parameters: Parameters, replica: Replica, request: ListOffsets) -> Listed:
+    """Partition.fetchOffsetForTimestamp"""
     error = refusal(replica, request.leader_epoch, leader_only=request.of_leader_only)
     if error is not Error.NONE:
         return Listed(error)

@@ -23,7 +23,8 @@ class Acks(IntEnum):
 class Produce(NamedTuple):
     """One batch of records."""
 
-    acks: Acks
+    acks: int
+    """One of `Acks`, or what no client should send."""
     values: tuple[int, ...]
     batch: Batch | None = None
     """What an idempotent or transactional producer says of it."""
@@ -59,6 +60,8 @@ def produce(
     parameters: Parameters, replica: Replica, request: Produce, verification: Verification | None = None
 ) -> tuple[Replica, Reply]:
     """A broker gets a batch (ReplicaManager.appendRecords)."""
+    if request.acks not in frozenset(Acks):  # before anybody looks for the partition: isValidRequiredAcks
+        return replica, Produced(Error.INVALID_REQUIRED_ACKS)
     error = refusal(parameters, replica, request)
     if error is not Error.NONE:
         return replica, _refused(request, error)
@@ -81,7 +84,7 @@ def refusal(parameters: Parameters, replica: Replica, request: Produce) -> Error
     leadership = replica.leadership
     if leadership is None:
         return not_hosted(replica) or Error.NOT_LEADER_OR_FOLLOWER
-    if request.acks is Acks.ALL and len(leadership.isr) < effective_min_isr(parameters, leadership):
+    if request.acks == Acks.ALL and len(leadership.isr) < effective_min_isr(parameters, leadership):
         return Error.NOT_ENOUGH_REPLICAS
     return Error.NONE
 
@@ -100,13 +103,13 @@ def _checked(
 
 
 def _refused(request: Produce, error: Error) -> Reply:
-    return Unanswered(closed=True) if request.acks is Acks.NONE else Produced(error)
+    return Unanswered(closed=True) if request.acks == Acks.NONE else Produced(error)
 
 
 def _appended(parameters: Parameters, replica: Replica, request: Produce, offset: Offset) -> Reply:
-    if request.acks is Acks.NONE:
+    if request.acks == Acks.NONE:
         return Unanswered()
-    if request.acks is Acks.LEADER:
+    if request.acks == Acks.LEADER:
         return Produced(Error.NONE, offset)
     waiting = Waiting(offset, until=offset + len(request.values))
     return complete(parameters, replica, waiting) or waiting
@@ -148,5 +151,5 @@ def outcome(request: Produce, reply: Produced | Unanswered) -> Outcome:
         return Outcome.UNKNOWN
     if reply.error is Error.NONE:
         return Outcome.APPENDED
-    waited = request.acks is Acks.ALL and reply.error is Error.NOT_LEADER_OR_FOLLOWER
+    waited = request.acks == Acks.ALL and reply.error is Error.NOT_LEADER_OR_FOLLOWER
     return Outcome.UNKNOWN if waited or reply.error in OUTCOME_UNKNOWN else Outcome.REFUSED

@@ -6,7 +6,7 @@ import pytest
 
 from reference_model.errors import Error
 from reference_model.fetch import Fetch, Isolation, fetch, nearer_replicas
-from reference_model.log import Log, Record
+from reference_model.log import EpochEnd, Log, Record
 from reference_model.producer_state import Batch, Marker
 from reference_model.replica import Replica
 from tests.reference_model.replicas import KRAFT, exchange, log, partition, replica
@@ -45,6 +45,35 @@ def test_an_epoch_that_a_consumer_knows(known: int | None, error: Error) -> None
     leader = replica(0, partition(epoch=1))
 
     assert fetch(KRAFT, leader, Fetch(0, leader_epoch=known)).error is error
+
+
+@pytest.mark.parametrize(
+    ("last_fetched", "offset", "diverging"),
+    [
+        (0, 1, None),
+        (2, 3, None),
+        (0, 2, None),
+        (0, 3, EpochEnd(0, 2)),  # its third record is of an epoch that ended before
+        (1, 3, EpochEnd(0, 2)),
+        (2, 9, EpochEnd(2, 4)),
+    ],
+)
+def test_a_reader_whose_last_record_is_not_here_is_told_where_they_part(
+    last_fetched: int, offset: int, diverging: EpochEnd | None
+) -> None:
+    leader = replica(0, partition(epoch=2), has=log(0, 0, 2, 2), high_watermark=4)
+    fetched = fetch(KRAFT, leader, Fetch(offset, last_fetched_epoch=last_fetched))
+
+    assert (fetched.error, fetched.diverging, fetched.high_watermark) == (Error.NONE, diverging, 4)
+    assert bool(fetched.records) == (diverging is None)
+
+
+def test_an_epoch_that_nobody_knows_or_that_is_deleted_is_out_of_range() -> None:
+    leader = replica(0, partition(epoch=2), has=log(0, 0, 2, 2).delete_before(3), high_watermark=4)
+
+    assert fetch(KRAFT, leader, Fetch(4, last_fetched_epoch=3)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(KRAFT, leader, Fetch(2, last_fetched_epoch=1)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(KRAFT, leader, Fetch(4, last_fetched_epoch=2)).error is Error.NONE
 
 
 def test_a_follower_answers_with_its_own_offsets_who_may_read_from_it() -> None:

@@ -50,6 +50,19 @@ def test_a_new_leader_does_not_know_the_latest_until_it_has_committed_up_to_its_
     assert list_offsets(KRAFT, leads._replace(high_watermark=2), LATEST) == Listed(Error.NONE, 2, leader_epoch=1)
 
 
+@pytest.mark.parametrize(
+    ("version", "error", "epoch"),
+    [(3, Error.LEADER_NOT_AVAILABLE, -1), (4, Error.LEADER_NOT_AVAILABLE, 1), (5, Error.OFFSET_NOT_AVAILABLE, 1)],
+)
+def test_older_clients_are_told_less(version: int, error: Error, epoch: int) -> None:
+    follower = replica(1, has=log(0, 0), high_watermark=1)
+    leads = learn(KRAFT, follower, partition("12", leader=1, epoch=1, version=1), BROKERS)
+    request = LATEST._replace(version=version)
+
+    assert list_offsets(KRAFT, leads, request).error is error
+    assert list_offsets(KRAFT, leads._replace(high_watermark=2), request).leader_epoch == epoch
+
+
 def test_any_replica_tells_its_end_to_who_debugs() -> None:
     follower = replica(1, has=log(0, 0))
 

@@ -133,3 +133,23 @@ def test_producers_are_known_from_the_log_alone() -> None:
     fenced = leader._replace(log=leader.log.append([leader.log.records[0]._replace(batch=Marker(7, 3, commit=True))]))
 
     assert produce(KRAFT, fenced, idempotent(2))[1] == Produced(Error.INVALID_PRODUCER_EPOCH)
+
+
+@pytest.mark.parametrize("acks", [2, -2, 3])
+def test_acks_of_no_kind_are_refused_by_everybody(acks: int) -> None:
+    for broker in (replica(0), replica(1)):
+        assert produce(KRAFT, broker, Produce(acks, (1,))) == (broker, Produced(Error.INVALID_REQUIRED_ACKS))
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (Error.KAFKA_STORAGE_ERROR, Outcome.UNKNOWN),  # the disk may have failed after it took the record
+        (Error.NETWORK_EXCEPTION, Outcome.UNKNOWN),  # the connection ended before the answer
+        (Error.UNKNOWN_SERVER_ERROR, Outcome.UNKNOWN),
+        (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Outcome.REFUSED),
+        (Error.INVALID_REQUIRED_ACKS, Outcome.REFUSED),
+    ],
+)
+def test_what_an_error_tells_of_the_records(error: Error, known: Outcome) -> None:
+    assert outcome(LEADER, Produced(error)) is known
