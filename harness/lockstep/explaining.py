@@ -142,7 +142,9 @@ def _of_broker(
     if known.fenced:
         yield Cause(f"{broker} was heard again"), unfence(parameters, controller, broker)
     if broker in occasions.leaving:
-        yield Cause(f"{broker} asked to leave"), shut_down(parameters, controller, broker, known.epoch)[0]
+        for elsewhere in (False, True):
+            after, _ = shut_down(parameters, controller, broker, known.epoch, leads_elsewhere=elsewhere)
+            yield Cause(f"{broker} asked to leave"), after
 
 
 def _half_fenced(

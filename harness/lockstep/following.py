@@ -47,6 +47,8 @@ class Following:
     def __init__(self, parameters: Parameters, began: Began, *, reading: Reading = as_asked) -> None:
         self.parameters = parameters
         self._reading = reading
+        self._starting: set[BrokerId] = set()
+        """Whose process has been started."""
         self.places = Places(len(began.controller.brokers))
         nothing = began.controller.with_partition(NO_PARTITION)
         self.belief = Belief(parameters, before_creation(nothing))
@@ -88,6 +90,7 @@ class Following:
 
         With it ends what was on its way to it: fetches, and answers of others.
         """
+        self._starting.discard(broker)
         silenced = unheard(self.places, broker)
 
         def ended(metadata: Metadata, process: Broker, *_: Fetching) -> Outcomes:
@@ -97,12 +100,9 @@ class Following:
         self.belief.change((Places.METADATA, self.places.broker(broker), *silenced), ended)
 
     def _start(self, broker: BrokerId) -> None:
-        """A broker's process runs again, and will learn of what the controller has decided so far, or of later."""
-
-        def running(metadata: Metadata, process: Broker, _: Altering) -> Outcomes:
-            yield knowing(metadata, broker, len(metadata.log) - 1), process._replace(running=True), None
-
-        self.belief.change((Places.METADATA, self.places.broker(broker), self.places.altering(broker)), running)
+        """A broker's process runs again: it does nothing before it has registered, which is seen (`_registered`)."""
+        self.belief.change((self.places.altering(broker),), lambda _: [(None,)])
+        self._starting.add(broker)
 
     # What is seen
 
@@ -148,9 +148,25 @@ class Following:
         for cause, after in zip(way.causes, way.controllers[1:], strict=True):
             if cause.granted is not None:
                 altering[cause.granted.broker] = Altered(cause.granted, after.partition)
+        metadata = metadata._replace(log=(*metadata.log, *news))
+        for cause, after in zip(way.causes, way.controllers[1:], strict=True):
             if cause.registered is not None:
-                processes[cause.registered] = _registered(processes[cause.registered], after)
-        return tidied(metadata._replace(log=(*metadata.log, *news))), *processes, *altering
+                was = processes[cause.registered]
+                processes[cause.registered] = self._registered(was, after)
+                if not was.running:
+                    metadata = knowing(metadata, cause.registered, len(metadata.log) - 1)
+        return tidied(metadata), *processes, *altering
+
+    def _registered(self, process: Broker, controller: Controller) -> Broker:
+        """A broker knows its epoch; one that has just started will learn of what was decided up to that, or later.
+
+        BrokerServer.startup installs its publishers when it has caught up with its own registration.
+        """
+        broker = process.replica.broker
+        registration = controller.broker(broker)
+        assert registration is not None
+        process = process._replace(replica=process.replica._replace(broker_epoch=registration.epoch))
+        return process._replace(running=True) if broker in self._starting else process
 
     def _decisions(self, occasions: Occasions) -> set[str]:
         """What may have moved the controller otherwise."""
@@ -254,19 +270,15 @@ def on_disk(process: Broker) -> tuple[Offset, tuple[tuple[Epoch, int], ...], Off
     return log.start, tuple((record.epoch, record.value) for record in log.records), process.replica.high_watermark
 
 
-def _registered(process: Broker, controller: Controller) -> Broker:
-    registration = controller.broker(process.replica.broker)
-    assert registration is not None
-    return process._replace(replica=process.replica._replace(broker_epoch=registration.epoch))
-
-
 def words(controller: Controller) -> str:
     """What a controller knows, for people."""
     partition = controller.partition
     gone = [broker for broker, registration in controller.brokers if registration.fenced]
+    leaving = [broker for broker, registration in controller.brokers if registration.shutting_down]
     return (
         f"leader {partition.leader} in epoch {partition.leader_epoch}, ISR {sorted(partition.isr)}, "
         f"partition epoch {partition.partition_epoch}"
         + (f", ELR {sorted(partition.elr)}" if partition.elr else "")
         + (f", gone {gone}" if gone else "")
+        + (f", leaving {leaving}" if leaving else "")
     )

@@ -119,19 +119,26 @@ class ShutdownAnswer(NamedTuple):
 
 
 def shut_down(
-    parameters: Parameters, controller: Controller, broker: BrokerId, epoch: int, *, others_know: bool = True
+    parameters: Parameters,
+    controller: Controller,
+    broker: BrokerId,
+    epoch: int,
+    *,
+    others_know: bool = True,
+    leads_elsewhere: bool = False,
 ) -> tuple[Controller, ShutdownAnswer]:
     """A broker asks to leave in good order: it gives up leadership and leaves the ISR, and cannot come back into it.
 
     It asks again until it may go: from KRaft at once if it leads nothing, otherwise as soon as it led nothing any more
     when it asked again, and `others_know`: all active brokers have read of its leaving, as their heartbeats say.
+    `leads_elsewhere`: it leads a partition that is not this one.
     """
     if parameters.mode is Mode.ZK:
         return _controlled_shutdown_zookeeper(parameters, controller, broker, epoch)
     known = controller.broker(broker)
     if known is None or known.epoch != epoch:  # ClusterControlManager.checkBrokerEpoch
         return controller, ShutdownAnswer(Error.STALE_BROKER_EPOCH)
-    leads = controller.partition.leader == broker
+    leads = controller.partition.leader == broker or leads_elsewhere
     if known.fenced:  # from here on BrokerHeartbeatManager.calculateNextBrokerState
         return controller, ShutdownAnswer(Error.NONE, granted=True)
     if leads and not known.shutting_down:
