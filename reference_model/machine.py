@@ -36,9 +36,16 @@ class Rule:
     effect: Callable[..., Outcomes]
     when: Callable[[Part], bool] = always
     """What of the guard can be said of the first part alone: where it is not true, nobody need look at the others."""
+    and_when: tuple[Callable[[Part], bool], ...] = ()
+    """The same of the second part, the third and so on, as far as there is something to say."""
+
+    @property
+    def guards(self) -> tuple[Callable[[Part], bool], ...]:
+        return self.when, *self.and_when
 
     def outcomes(self, parts: tuple[Part, ...]) -> Outcomes:
-        return self.effect(*parts) if self.when(parts[0]) else ()
+        allowed = all(guard(part) for guard, part in zip(self.guards, parts, strict=False))
+        return self.effect(*parts) if allowed else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,14 @@ having a number, and what a rule does to the parts that it reads is a difference
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import permutations
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from reference_model.machine import Invariant, Machine, Part, Rule, State, Symmetry, Transition
+from reference_model.machine import Invariant, Machine, Part, Rule, State, Symmetry, Transition, always
 
-R = TypeVar("R", Rule, Invariant)
 T = TypeVar("T")
 
 WIDTH = 24
@@ -101,18 +101,16 @@ class Expansion:
         self.machine = machine
         self.packing = Packing()
         self.generated = 0
-        self._learned: list[tuple[dict[int, tuple[int, ...]], int]] = []
         self.missteps: dict[str, Steps] = {}
         """The first step, from which state to which, that broke a transition's invariant."""
-        self.watched = set(names_of(machine) if invariants is None else invariants)
+        watched = set(names_of(machine) if invariants is None else invariants)
+        asked = [one for one in machine.invariants if one.name in watched]
+        self._transitions = [one for one in asked if isinstance(one, Transition)]
+        self._checks = _Checks((one for one in asked if isinstance(one, Invariant)), self.packing)
         self._canonical = _Canonical(machine.symmetry, self.packing, len(machine.initial)) if symmetric else None
-        self._rules = _ByFirst[Rule, tuple[int, ...]](machine.rules, self.packing)
-        self._checks = _ByFirst[Invariant, tuple[str, ...]](
-            [one for one in machine.invariants if isinstance(one, Invariant) and one.name in self.watched], self.packing
-        )
-        self._transitions = [
-            one for one in machine.invariants if isinstance(one, Transition) and one.name in self.watched
-        ]
+        self._active = _Active(machine.rules, self.packing)
+        self._agreed = NUMBER
+        self._unsure: list[tuple[Effects, int]] = []
 
     def pack(self, state: State) -> int:
         """The number that stands for this state, and under symmetry for all that mean the same."""
@@ -124,82 +122,80 @@ class Expansion:
     def expand(self, frontier: Iterable[int], seen: dict[int, int]) -> dict[int, int]:
         """The states that follow from these and are not among those seen, each with one that it follows from."""
         found: dict[int, int] = {}
-        canonical = self._canonical
+        canonical, places, readers = self._canonical, self._active.places, self._active.readers
         generated = 0
         for state in frontier:
-            for shift, by_number, select in self._rules.places:
-                number = state >> shift & NUMBER
-                known = by_number.get(number)
-                if known is None:
-                    known = select(number)
-                for mask, of, rules in known:
-                    key = state & mask
-                    differences = of.get(key)
-                    if differences is None:
-                        differences = of[key] = self._learn(rules, state)
-                        self._learned.append((of, key))
-                    for difference in differences:
-                        generated += 1
-                        successor = state + difference
-                        if canonical is not None:
-                            successor = canonical(successor)
-                        if successor not in seen and successor not in found:
-                            found[successor] = state
+            active = -1
+            for shift, allowed in places:
+                active &= allowed[state >> shift & NUMBER]
+            for mask, effects, rules in readers[active]:
+                differences = effects.get(state & mask)
+                if differences is None:
+                    differences = self._learn(rules, effects, mask, state)
+                for difference in differences:
+                    generated += 1
+                    successor = state + difference
+                    if canonical is not None:
+                        successor = canonical(successor)
+                    if successor not in seen and successor not in found:
+                        found[successor] = state
         self.generated += generated
         return found
 
-    def _learn(self, rules: Sequence[Rule], state: int) -> tuple[int, ...]:
+    def _learn(self, rules: Sequence[Rule], effects: Effects, mask: int, state: int) -> tuple[int, ...]:
         """What these rules, which read the same places, change in such a state."""
-        before = self.packing.unpack(state, rules[0].reads)
+        reads = rules[0].reads
+        before = self.packing.unpack(state, reads)
         differences = []
+        newest = 0
         for rule in rules:
             for after in rule.effect(*before):
-                changes = [
-                    (place, was, now)
-                    for place, was, now in zip(rule.reads, before, after, strict=True)
-                    if was is not now and _differ(was, now)
-                ]
-                difference = sum(
-                    self.packing.number(now) - self.packing.number(was) << place * WIDTH for place, was, now in changes
-                )
-                differences.append(difference)
-                for transition in self._transitions:
-                    for place, was, now in changes:
-                        if place == transition.place and not transition.holds(was, now):
-                            self.missteps.setdefault(transition.name, (state, self._known_as(state + difference)))
-        return tuple(difference for difference in differences if difference)
+                difference = 0
+                for place, was, now in zip(reads, before, after, strict=True):
+                    if was is not now and _differ(was, now):
+                        number = self.packing.number(now)
+                        newest = max(newest, number)
+                        difference += number - self.packing.number(was) << place * WIDTH
+                if difference:
+                    differences.append(difference)
+                    self._look_at_step(state, state + difference)
+        effects[state & mask] = tuple(differences)
+        if newest >= self._agreed:
+            self._unsure.append((effects, state & mask))
+        return effects[state & mask]
 
-    def violations(self, states: Iterable[int]) -> dict[str, Steps]:
-        """For each invariant that any of these states breaks, the first that does."""
-        broken: dict[str, Steps] = {}
-        for state in states:
-            for shift, by_number, select in self._checks.places:
-                number = state >> shift & NUMBER
-                known = by_number.get(number)
-                if known is None:
-                    known = select(number)
-                for mask, of, invariants in known:
-                    key = state & mask
-                    failed = of.get(key)
-                    if failed is None:
-                        parts = self.packing.unpack(state, invariants[0].reads)
-                        failed = of[key] = tuple(one.name for one in invariants if not one.holds(*parts))
-                    for name in failed:
-                        broken.setdefault(name, (state,))
-        return broken
+    def _look_at_step(self, state: int, successor: int) -> None:
+        """Note the invariants of transitions that this step breaks."""
+        for one in self._transitions:
+            was, now = (self.packing.unpack(each, (one.place,))[0] for each in (state, successor))
+            if _differ(was, now) and not one.holds(was, now):
+                self.missteps.setdefault(one.name, (state, self._known_as(successor)))
 
-    def settle(self, known: int, values: Sequence[Part], found: dict[int, int]) -> dict[int, int]:
-        """Take the numbers on which all searchers of one machine agree, for parts that came up in the last expansion.
+    def violations(self, states: Collection[int]) -> dict[str, Steps]:
+        """For each invariant that is broken for the first time, the first of these states that breaks it."""
+        return {name: (state,) for name, state in self._checks.broken(states).items()}
 
-        Returns what was found in these numbers; what was learned with others is forgotten.
+    def await_agreement(self) -> None:
+        """From now on others number values too: the numbers of what comes up in an expansion are provisional."""
+        self._agreed = len(self.packing.values)
+
+    @property
+    def provisional(self) -> list[Part]:
+        """The values that came up since all agreed."""
+        return self.packing.values[self._agreed :]
+
+    def agree(self, values: Sequence[Part], found: dict[int, int]) -> dict[int, int]:
+        """Take these numbers, which all searchers of one machine take, for what came up with any of them.
+
+        Returns what was found in these numbers; effects that were learned with other numbers are forgotten.
         """
-        changed = self.packing.settle(known, values)
-        learned, self._learned = self._learned, []
+        changed = self.packing.settle(self._agreed, values)
+        unsure, self._unsure = self._unsure, []
+        self._agreed = len(self.packing.values)
         if not changed:
             return found
-        for of, key in learned:
-            of.pop(key, None)
-        self._rules.forget(known)
+        for effects, key in unsure:
+            del effects[key]
         if self._canonical is not None:
             self._canonical.forget()
         self.missteps = {
@@ -225,41 +221,113 @@ class Expansion:
         return Violation(depth, tuple(names), tuple(states))
 
 
-Known: TypeAlias = tuple[int, dict[int, T], Sequence[R]]
-"""The mask of the parts that are read, what is known by their values, and who reads them."""
-Place: TypeAlias = tuple[int, dict[int, list[Known[T, R]]], Callable[[int], list[Known[T, R]]]]
-"""How far to shift a state, what is known by the number that is found there, and a function that finds it out."""
+Effects: TypeAlias = dict[int, tuple[int, ...]]
+"""By the packed parts that are read, the differences that they lead to."""
+Readers: TypeAlias = list[tuple[int, Effects, Sequence[Rule]]]
+"""The mask of the parts that are read, what is known by their values, and the rules that read them."""
 
 
-class _ByFirst(Generic[R, T]):
-    """Rules or invariants, by the first place that they read, and there by the values of which they say something."""
+class _Active:
+    """Which rules can happen in a state, as far as the guards of its single parts tell.
 
-    def __init__(self, all_: Iterable[R], packing: Packing) -> None:
+    Each rule has a bit, and each value of a part the bits of those rules that it allows.
+    """
+
+    def __init__(self, rules: Iterable[Rule], packing: Packing) -> None:
+        self._rules = sorted(rules, key=lambda rule: rule.reads[0])
+        self._effects: dict[tuple[int, ...], Effects] = {}
+        guarded = {place for rule in self._rules for place, _ in _guards(rule)}
+        self.places = [(place * WIDTH, _Memo(partial(self._allowed, packing, place))) for place in sorted(guarded)]
+        """How far to shift a state, and the bits by the number that is found there."""
+        self.readers = _Memo(self._readers)
+        """Those with these bits."""
+
+    def _allowed(self, packing: Packing, place: int, number: int) -> int:
+        part = packing.values[number]
+        return sum(
+            1 << bit
+            for bit, rule in enumerate(self._rules)
+            if all(guard(part) for at, guard in _guards(rule) if at == place)
+        )
+
+    def _readers(self, active: int) -> Readers:
+        by_reads: dict[tuple[int, ...], list[Rule]] = {}
+        for bit, rule in enumerate(self._rules):
+            if active >> bit & 1:
+                by_reads.setdefault(rule.reads, []).append(rule)
+        return [(mask_of(reads), self._effects.setdefault(reads, {}), rules) for reads, rules in by_reads.items()]
+
+
+def _guards(rule: Rule) -> Iterator[tuple[int, Callable[[Part], bool]]]:
+    """What a rule says of single parts, and of which."""
+    return ((place, guard) for place, guard in zip(rule.reads, rule.guards, strict=False) if guard is not always)
+
+
+class _Memo(dict[int, T]):
+    """Finds out what it does not hold yet."""
+
+    def __init__(self, find_out: Callable[[int], T]) -> None:
+        self._find_out = find_out
+
+    def __missing__(self, key: int) -> T:
+        self[key] = self._find_out(key)
+        return self[key]
+
+
+class _Checks:
+    """Invariants, by the places that they read: each combination of values there is looked at once."""
+
+    def __init__(self, invariants: Iterable[Invariant], packing: Packing) -> None:
         self._packing = packing
-        self._shared: dict[tuple[int, ...], dict[int, T]] = {}
-        by_place: dict[int, list[R]] = {}
-        for one in all_:
-            by_place.setdefault(one.reads[0], []).append(one)
-        self.places: list[Place[T, R]] = [self._place(place, readers) for place, readers in sorted(by_place.items())]
+        self._broken: set[str] = set()
+        by_places: dict[frozenset[int], list[Invariant]] = {}
+        for one in invariants:
+            by_places.setdefault(frozenset(one.reads), []).append(one)
+        places = sorted(by_places, key=len, reverse=True)
+        self._groups = [
+            _Readers(
+                mask=mask_of(these),
+                wider=[mask_of(those) for those in places if these < those],
+                invariants=by_places[these],
+            )
+            for these in places
+        ]
 
-    def forget(self, known: int) -> None:
-        """What was found out of all but the first `known` values."""
-        for _, by_number, _ in self.places:
-            for number in [number for number in by_number if number >= known]:
-                del by_number[number]
+    def broken(self, states: Collection[int]) -> dict[str, int]:
+        """The invariants that are broken for the first time, each with the first of these states that breaks it."""
+        new: dict[int, set[int]] = {}
+        failed: dict[str, list[tuple[int, int]]] = {}
+        for group in self._groups:
+            # A new combination at these places is part of a new one at any places that include them.
+            among = min((new[mask] for mask in group.wider), key=len, default=states)
+            new[group.mask] = {packed & group.mask for packed in among} - group.seen
+            group.seen |= new[group.mask]
+            for key in new[group.mask]:
+                for name in self._failed(group.invariants, key):
+                    failed.setdefault(name, []).append((group.mask, key))
+        self._broken |= failed.keys()
+        return {
+            name: next(state for state in states if any(state & mask == key for mask, key in where))
+            for name, where in failed.items()
+        }
 
-    def _place(self, place: int, readers: list[R]) -> Place[T, R]:
-        by_number: dict[int, list[Known[T, R]]] = {}
+    def _failed(self, invariants: Sequence[Invariant], key: int) -> Iterator[str]:
+        for one in invariants:
+            parts = self._packing.unpack(key, one.reads)
+            if one.name not in self._broken and one.when(parts[0]) and not one.holds(*parts):
+                yield one.name
 
-        def select(number: int) -> list[Known[T, R]]:
-            active: dict[tuple[int, ...], list[R]] = {}
-            for one in readers:
-                if one.when(self._packing.values[number]):
-                    active.setdefault(one.reads, []).append(one)
-            by_number[number] = [(_mask(reads), self._shared.setdefault(reads, {}), of) for reads, of in active.items()]
-            return by_number[number]
 
-        return place * WIDTH, by_number, select
+@dataclass(slots=True, kw_only=True)
+class _Readers:
+    """The invariants of the same places."""
+
+    mask: int
+    wider: list[int]
+    """The masks of those that read these places and more."""
+    invariants: list[Invariant]
+    seen: set[int] = field(default_factory=set)
+    """The packed values that were looked at."""
 
 
 def _differ(was: Part, now: Part) -> bool:
@@ -267,7 +335,8 @@ def _differ(was: Part, now: Part) -> bool:
     return was != now or type(was) is not type(now)
 
 
-def _mask(places: tuple[int, ...]) -> int:
+def mask_of(places: Iterable[int]) -> int:
+    """The bits of a packed state that are the parts at these places."""
     return sum(NUMBER << place * WIDTH for place in places)
 
 
@@ -311,6 +380,41 @@ def names_of(machine: Machine) -> list[str]:
     return list(dict.fromkeys(invariant.name for invariant in machine.invariants))
 
 
+class Search:
+    """Everything that a machine can reach within so many actions as were taken so far, and what is broken there."""
+
+    def __init__(self, machine: Machine, *, symmetric: bool = False, invariants: Iterable[str] | None = None) -> None:
+        self.expansion = Expansion(machine, symmetric=symmetric, invariants=invariants)
+        self.depth = 0
+        self.parents: dict[int, int] = {}
+        """Every state, and one that it follows from; the first is its own."""
+        self.frontier: dict[int, int] = {}
+        self.broken: dict[str, tuple[int, Steps]] = {}
+        """By the name of an invariant, after how many actions it was first broken, and by what."""
+        start = self.expansion.pack(machine.initial)
+        self.take(0, {start: start})
+
+    def advance(self) -> None:
+        """Take one more action, everywhere at the frontier."""
+        self.take(self.depth + 1, self.expansion.expand(self.frontier, self.parents))
+
+    def take(self, depth: int, found: dict[int, int]) -> None:
+        """These states are new at this depth: keep them, and note what they break."""
+        self.parents.update(found)
+        self.frontier = found
+        if found:
+            self.depth = depth
+        for name, steps in (self.expansion.missteps | self.expansion.violations(found)).items():
+            self.broken.setdefault(name, (depth, steps))
+
+    def path_to(self, state: int) -> list[int]:
+        """The states from the first one to this one, which the search went through."""
+        path = [state]
+        while self.parents[path[-1]] != path[-1]:
+            path.append(self.parents[path[-1]])
+        return path[::-1]
+
+
 def explore(
     machine: Machine,
     *,
@@ -320,39 +424,18 @@ def explore(
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Exploration:
     """Search everything that this machine can reach, or what it can within so many actions."""
-    expansion = Expansion(machine, symmetric=symmetric, invariants=invariants)
-    start = expansion.pack(machine.initial)
-    parents = {start: start}
-    found = parents
-    broken: dict[str, tuple[int, Steps]] = {}
-    level = 0
-    while found:
-        for name, steps in expansion.violations(found).items():
-            broken.setdefault(name, (level, steps))
-        if level == depth:
-            break
-        found = expansion.expand(found, parents)
-        for name, steps in expansion.missteps.items():
-            broken.setdefault(name, (level + 1, steps))
-        if found:
-            level += 1
-            parents.update(found)
-            progress(Progress(depth=level, states=len(parents), frontier=len(found)))
+    search = Search(machine, symmetric=symmetric, invariants=invariants)
+    while search.frontier and search.depth != depth:
+        search.advance()
+        if search.frontier:
+            progress(Progress(depth=search.depth, states=len(search.parents), frontier=len(search.frontier)))
     return Exploration(
-        states=len(parents),
-        generated=expansion.generated,
-        diameter=level,
+        states=len(search.parents),
+        generated=search.expansion.generated,
+        diameter=search.depth,
         violations={
-            name: expansion.violation(at, [*path_to(steps[0], parents), *steps[1:]])
-            for name, (at, steps) in broken.items()
+            name: search.expansion.violation(at, [*search.path_to(steps[0]), *steps[1:]])
+            for name, (at, steps) in search.broken.items()
         },
-        complete=not found,
+        complete=not search.frontier,
     )
-
-
-def path_to(state: int, parents: dict[int, int]) -> list[int]:
-    """The states from the first one to this one, which the search went through."""
-    path = [state]
-    while parents[path[-1]] != path[-1]:
-        path.append(parents[path[-1]])
-    return path[::-1]

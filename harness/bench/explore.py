@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
 
 import msgspec
 
@@ -32,17 +31,17 @@ class ExploreBench(msgspec.Struct, frozen=True, kw_only=True):
     """Of states for each second of processor time, ours to plain."""
 
 
-def bench_explore(make: Callable[[], Machine], *, workers: int, symmetric: bool, progress: Progress) -> ExploreBench:
+def bench_explore(machine: Machine, *, workers: int, symmetric: bool, progress: Progress) -> ExploreBench:
     """Search everything, then the beginning once more the plain way."""
     with progress.action(f"searching with {workers} {'worker' if workers == 1 else 'workers'}"):
         began, began_cpu = time.perf_counter(), _cpu_seconds()
-        states = explore(make, workers=workers, symmetric=symmetric).states
+        states = explore(machine, workers=workers, symmetric=symmetric).states
         seconds, cpu_seconds = time.perf_counter() - began, _cpu_seconds() - began_cpu
     memory_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if workers > 1:
         memory_kb += workers * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     with progress.action("searching the plain way"):
-        plain = _plain_per_s(make())
+        plain = _plain_per_s(machine)
     return ExploreBench(
         states=states,
         seconds=round(seconds, 2),

@@ -49,8 +49,8 @@ def explore(variant: str, bounds: dict[str, int], symmetry: bool, workers: int, 
     from harness.exploration.specifications import chosen
     from harness.progress import Progress
 
-    make = chosen(variant, None, bounds)
-    result = bench_explore(make, workers=workers, symmetric=symmetry, progress=Progress(quiet=as_json))
+    machine = chosen(variant, None, bounds)
+    result = bench_explore(machine, workers=workers, symmetric=symmetry, progress=Progress(quiet=as_json))
     if as_json:
         print_json(result)
         return

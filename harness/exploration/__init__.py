@@ -15,7 +15,7 @@ __all__ = ["explore"]
 
 
 def explore(
-    make: Callable[[], Machine],
+    machine: Machine,
     *,
     workers: int = 1,
     depth: int | None = None,
@@ -23,8 +23,7 @@ def explore(
     invariants: Iterable[str] | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Exploration:
-    """Search what a machine can reach; with several workers `make` is called in a process of each."""
-    machine = make()
+    """Search what a machine can reach, with so many processes."""
     known = names_of(machine)
     for name in invariants or ():
         if name not in known:
@@ -34,7 +33,7 @@ def explore(
     try:
         if workers > 1:
             return explore_together(
-                make, workers=workers, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress
+                machine, workers=workers, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress
             )
         with without_collection():
             return explore_alone(machine, depth=depth, symmetric=symmetric, invariants=invariants, progress=progress)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
 
 from harness.errors import UsageError
 from harness.exploration.ours import GROUPS, REPLICATION, TRANSACTIONS
@@ -26,11 +24,7 @@ def get_specification(name: str, mutant: str | None = None) -> Specification:
     return specification
 
 
-def machine(name: str, mutant: str | None, bounds: Any) -> Machine:
-    """Made by name, which another process can do as well."""
-    return SPECIFICATIONS[name].make(bounds, mutant)
-
-
-def chosen(name: str, mutant: str | None, given: Mapping[str, int]) -> Callable[[], Machine]:
-    """What makes the machine that was asked for."""
-    return partial(machine, name, mutant, get_specification(name, mutant).within(mutant, given))
+def chosen(name: str, mutant: str | None, given: Mapping[str, int]) -> Machine:
+    """The machine that was asked for."""
+    specification = get_specification(name, mutant)
+    return specification.make(specification.within(mutant, given), mutant)

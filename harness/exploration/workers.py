@@ -1,28 +1,33 @@
 """The search of `reference_model.search`, spread over processes.
 
-Every state belongs to one worker, which keeps it and expands it. They go level by level: each expands its states, all
-agree on the numbers of values that came up (packed states mean the same only if values have the same numbers
-everywhere), and what was found goes to its owners. The parent passes messages on and never looks into them.
+One process begins alone, until there is enough to share, and becomes several, which know what it learned. Every state
+belongs to one of them, which keeps it and expands it. They go level by level: each expands its states, all agree on the
+numbers of values that came up (packed states mean the same only if values have the same numbers everywhere), and what
+was found goes to its owners. The parent passes messages on and does not look into them.
 """
 
 from __future__ import annotations
 
 import gc
 import multiprocessing
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 from harness.errors import EnvironmentError_
-from reference_model.machine import Machine, Part
-from reference_model.search import Expansion, Exploration, Progress, Steps, TooManyValues
+from reference_model.machine import Machine
+from reference_model.search import Exploration, Progress, Search, TooManyValues, mask_of
+
+ALONE = 1_000
+"""For each worker, how many states are at the frontier when it is shared out."""
+SPREAD = 200
+"""For each worker, into how many groups the states are shared out."""
 
 
 def explore_together(
-    make: Callable[[], Machine],
+    machine: Machine,
     *,
     workers: int,
     depth: int | None = None,
@@ -30,22 +35,49 @@ def explore_together(
     invariants: Iterable[str] | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Exploration:
-    """Search what the machine can reach with so many processes; `make` is called in each of them."""
-    watched = None if invariants is None else tuple(invariants)
+    """Search what the machine can reach with so many processes."""
+    search = Search(machine, symmetric=symmetric, invariants=invariants)
     with ExitStack() as stack:
-        everyone = [
-            stack.enter_context(_worker(make, number, workers, symmetric, watched)) for number in range(workers)
-        ]
-        return _Search(make, everyone, symmetric, watched).run(depth, progress)
+        stack.enter_context(without_collection())
+        while search.frontier and len(search.frontier) < ALONE * workers and search.depth != depth:
+            search.advance()
+        search.expansion.await_agreement()
+        owner = Owner.of(search, workers)
+        connections: list[Connection] = []
+        for number in range(workers):
+            connections.append(stack.enter_context(_worker(search, owner, number, connections)))
+        return _Together(search, owner, connections).run(depth, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """To whom a state belongs: that is told by some of its parts, so that most steps stay with one worker."""
+
+    workers: int
+    mask: int
+
+    @staticmethod
+    def of(search: Search, workers: int) -> Owner:
+        """By the parts that changed least often in the last steps, and as many as make groups enough."""
+        steps = [state ^ parent for state, parent in search.frontier.items()]
+        places = [mask_of([place]) for place in range(len(search.expansion.machine.initial))]
+        mask = 0
+        for place in sorted(places, key=lambda place: sum(1 for step in steps if step & place)):
+            mask |= place
+            if len({state & mask for state in search.frontier}) >= SPREAD * workers:
+                break
+        return Owner(workers, mask)
+
+    def __call__(self, state: int) -> int:
+        return (state & self.mask) % 1_000_003 % self.workers  # by a prime, on which all bits of the parts tell
 
 
 @contextmanager
-def _worker(
-    make: Callable[[], Machine], number: int, workers: int, symmetric: bool, watched: tuple[str, ...] | None
-) -> Iterator[Connection]:
-    context = multiprocessing.get_context("spawn")
+def _worker(search: Search, owner: Owner, number: int, others: list[Connection]) -> Iterator[Connection]:
+    """A process that begins where this one is."""
+    context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    arguments = (theirs, make, number, workers, symmetric, watched)
+    arguments = (search, owner, number, theirs, [*others, ours])
     process = context.Process(target=work, args=arguments, daemon=True, name=f"search-{number}")
     process.start()
     theirs.close()
@@ -56,38 +88,33 @@ def _worker(
         process.join()
 
 
-class _Search:
+class _Together:
     """The parent: what all workers together have found."""
 
-    def __init__(
-        self,
-        make: Callable[[], Machine],
-        workers: list[Connection],
-        symmetric: bool,
-        watched: tuple[str, ...] | None,
-    ) -> None:
+    def __init__(self, search: Search, owner: Owner, workers: list[Connection]) -> None:
+        self._alone = search
+        self._owner = owner
         self._workers = workers
-        self._expansion = Expansion(make(), symmetric=symmetric, invariants=watched)
-        self._start = self._expansion.pack(self._expansion.machine.initial)
-        self._broken: dict[str, tuple[int, Steps]] = {}
-        self._states = 0
+        self._packing = search.expansion.packing
+        self._broken = search.broken
+        self._states = len(search.parents)
 
     def run(self, depth: int | None, progress: Callable[[Progress], None]) -> Exploration:
-        level, new = 0, self._take(0)
-        while new and (depth is None or level < depth):
+        level, new = self._alone.depth, len(self._alone.frontier)
+        while new and level != depth:
             self._agree()
             self._exchange()
             new = self._take(level + 1)
             if new:
                 level += 1
                 progress(Progress(depth=level, states=self._states, frontier=new))
-        generated = sum(self._ask(worker, "generated") for worker in self._workers)
+        expansion = self._alone.expansion
         return Exploration(
             states=self._states,
-            generated=generated,
+            generated=expansion.generated + sum(self._ask(worker, "generated") for worker in self._workers),
             diameter=level,
             violations={
-                name: self._expansion.violation(at, [*self._path_to(steps[0]), *steps[1:]])
+                name: expansion.violation(at, [*self._path_to(steps[0]), *steps[1:]])
                 for name, (at, steps) in self._broken.items()
             },
             complete=not new,
@@ -95,24 +122,25 @@ class _Search:
 
     def _agree(self) -> None:
         """Number the values that came up in this level, the same way for all."""
-        known = len(self._expansion.packing.values)
+        known = len(self._packing.values)
         for worker in self._workers:
             worker.send("expand")
         for worker in self._workers:
             for part in _received(worker):
-                self._expansion.packing.number(part)
-        values = pickle.dumps(self._expansion.packing.values[known:])
+                self._packing.number(part)
         with _alive():
             for worker in self._workers:
-                worker.send_bytes(values)
+                worker.send(self._packing.values[known:])
 
     def _exchange(self) -> None:
         """Hand each worker what the others found of its states."""
+        count = len(self._workers)
         with _alive():
-            boxes = [[worker.recv_bytes() for _ in self._workers] for worker in self._workers]
+            boxes = [[worker.recv_bytes() for _ in range(count - 1)] for worker in self._workers]
             for number, worker in enumerate(self._workers):
-                for box in boxes:
-                    worker.send_bytes(box[number])
+                for other in range(count):
+                    if other != number:
+                        worker.send_bytes(boxes[other][number - (number > other)])
 
     def _take(self, level: int) -> int:
         """How many new states there are, all together; notes what they break."""
@@ -126,10 +154,11 @@ class _Search:
         return total
 
     def _path_to(self, state: int) -> list[int]:
+        """Back to where it was searched alone, by asking the owner of each state."""
         path = [state]
-        while path[-1] != self._start:
-            path.append(self._ask(self._workers[owner(path[-1], len(self._workers))], path[-1]))
-        return path[::-1]
+        while path[-1] not in self._alone.parents:
+            path.append(self._ask(self._workers[self._owner(path[-1])], path[-1]))
+        return self._alone.path_to(path[-1]) + path[-2::-1]
 
     @staticmethod
     def _ask(worker: Connection, what: object) -> Any:
@@ -168,73 +197,40 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def owner(state: int, workers: int) -> int:
-    return hash(state) % workers
-
-
-@dataclass(slots=True)
-class _Owned:
-    """The states of one worker."""
-
-    expansion: Expansion
-    workers: int
-    parents: dict[int, int] = field(default_factory=dict)
-    frontier: list[int] = field(default_factory=list)
-
-    def take(self, found: Iterable[tuple[int, int]]) -> tuple[int, dict[str, Steps]]:
-        """Keep what is new of this, and look at it: how many there are, and what they break."""
-        self.frontier = []
-        for state, parent in found:
-            if state not in self.parents:
-                self.parents[state] = parent
-                self.frontier.append(state)
-        return len(self.frontier), self.expansion.missteps | self.expansion.violations(self.frontier)
-
-    def boxes(self, found: dict[int, int]) -> list[list[tuple[int, int]]]:
-        """What was found, by the worker that it belongs to."""
-        boxes: list[list[tuple[int, int]]] = [[] for _ in range(self.workers)]
-        for state, parent in found.items():
-            boxes[owner(state, self.workers)].append((state, parent))
-        return boxes
-
-
-def work(
-    parent: Connection,
-    make: Callable[[], Machine],
-    number: int,
-    workers: int,
-    symmetric: bool,
-    watched: tuple[str, ...] | None,
-) -> None:
+def work(search: Search, owner: Owner, number: int, parent: Connection, inherited: list[Connection]) -> None:
     """One worker, until the parent closes the connection."""
-    gc.disable()
-    owned = _Owned(Expansion(make(), symmetric=symmetric, invariants=watched), workers)
-    start = owned.expansion.pack(owned.expansion.machine.initial)
-    parent.send(owned.take([(start, start)] if owner(start, workers) == number else []))
-    while True:
-        try:
-            asked = parent.recv()
-        except EOFError:
-            return
-        if asked == "expand":
-            _level(owned, parent)
-        elif asked == "generated":
-            parent.send(owned.expansion.generated)
-        else:
-            parent.send(owned.parents[asked])
-
-
-def _level(owned: _Owned, parent: Connection) -> None:
-    values = owned.expansion.packing.values
-    known = len(values)
+    for connection in inherited:
+        connection.close()
+    search.frontier = {state: before for state, before in search.frontier.items() if owner(state) == number}
+    search.expansion.generated = 0
     try:
-        found = owned.expansion.expand(owned.frontier, owned.parents)
+        while True:
+            asked = parent.recv()
+            if asked == "expand":
+                _level(search, owner, number, parent)
+            elif asked == "generated":
+                parent.send(search.expansion.generated)
+            else:
+                parent.send(search.parents[asked])
     except TooManyValues as error:
         parent.send(error)
+    except EOFError:
         return
-    new: list[Part] = values[known:]
-    parent.send(new)
-    found = owned.expansion.settle(known, parent.recv(), found)
-    for box in owned.boxes(found):
+
+
+def _level(search: Search, owner: Owner, number: int, parent: Connection) -> None:
+    expansion = search.expansion
+    found = expansion.expand(search.frontier, search.parents)
+    parent.send(expansion.provisional)
+    boxes: list[dict[int, int]] = [{} for _ in range(owner.workers)]
+    for state, before in expansion.agree(parent.recv(), found).items():
+        boxes[owner(state)][state] = before
+    for box in boxes[:number] + boxes[number + 1 :]:
         parent.send(box)
-    parent.send(owned.take(entry for _ in range(owned.workers) for entry in parent.recv()))
+    mine = boxes[number]
+    for _ in range(owner.workers - 1):
+        mine |= parent.recv()
+    new = {state: before for state, before in mine.items() if state not in search.parents}
+    already = set(search.broken)
+    search.take(search.depth + 1, new)
+    parent.send((len(new), {name: steps for name, (_, steps) in search.broken.items() if name not in already}))

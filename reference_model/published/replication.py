@@ -32,7 +32,8 @@ class LeaderAndIsr(NamedTuple):
         return f"the quorum has {leader} in epoch {self.leader_epoch}, ISR {sorted(self.isr)}"
 
 
-Requests: TypeAlias = frozenset[LeaderAndIsr]
+Request: TypeAlias = LeaderAndIsr | None
+"""The one that began a certain leader epoch. It can be read from then on, for ever."""
 
 
 class Counters(NamedTuple):
@@ -75,8 +76,25 @@ def leads(replica: Replica) -> bool:
     return replica.leader == replica.id
 
 
+def leads_in(epoch: int, replica: Replica) -> bool:
+    return leads(replica) and replica.leader_epoch == epoch
+
+
+def is_before(epoch: int, replica: Replica) -> bool:
+    return replica.leader_epoch < epoch
+
+
 def follows(leader: int, follower: Replica) -> bool:
     return follower.leader == leader
+
+
+def names(leader: int, said: Request) -> bool:
+    """Whether the quorum, or a request, says that this replica leads."""
+    return said is not None and said.leader == leader
+
+
+def comes_to(epoch: int, counters: Counters) -> bool:
+    return counters.next_epoch == epoch
 
 
 def has_more_for(isr: frozenset[int], leader: Replica) -> bool:
@@ -101,45 +119,36 @@ class Bounds:
 # --- The controller -------------------------------------------------------------------------------------------------
 
 
-def _update(
-    bounds: Bounds, requests: Requests, counters: Counters, leader: int, isr: frozenset[int]
-) -> Iterator[tuple[LeaderAndIsr, Requests, Counters]]:
+def _update(counters: Counters, leader: int, isr: frozenset[int]) -> Outcomes:
     """Begin a leader epoch: the quorum changes at once, and a request is on its way to the replicas for ever."""
-    if counters.next_epoch > bounds.epochs:
-        return
     update = LeaderAndIsr(counters.next_epoch, leader, isr)
-    yield update, requests | {update}, counters._replace(next_epoch=counters.next_epoch + 1)
+    yield counters._replace(next_epoch=counters.next_epoch + 1), update, update
 
 
-def controller_shrink_isr(
-    bounds: Bounds, replica: int, quorum: LeaderAndIsr, requests: Requests, counters: Counters
-) -> Outcomes:
+def controller_shrink_isr(replica: int, counters: Counters, quorum: LeaderAndIsr, _: Request) -> Outcomes:
     """A broker fails: it leaves the ISR unless it led as the last member, and what it led has no leader."""
     if quorum.leader == replica:
         remaining = quorum.isr if quorum.isr == {replica} else quorum.isr - {replica}
-        return _update(bounds, requests, counters, NONE, remaining)
+        return _update(counters, NONE, remaining)
     if replica in quorum.isr:
-        return _update(bounds, requests, counters, quorum.leader, quorum.isr - {replica})
+        return _update(counters, quorum.leader, quorum.isr - {replica})
     return ()
 
 
-def controller_elect_leader(
-    bounds: Bounds, replica: int, quorum: LeaderAndIsr, requests: Requests, counters: Counters
-) -> Outcomes:
+def controller_elect_leader(replica: int, counters: Counters, quorum: LeaderAndIsr, _: Request) -> Outcomes:
     """A clean election: any member of the ISR, at any time."""
     if replica not in quorum.isr or quorum.leader == replica:
         return ()
-    return _update(bounds, requests, counters, replica, quorum.isr)
+    return _update(counters, replica, quorum.isr)
 
 
 # --- The leader -----------------------------------------------------------------------------------------------------
 
 
-def become_leader(replica: Replica, requests: Requests) -> Outcomes:
+def become_leader(request: LeaderAndIsr, replica: Replica) -> Outcomes:
     """A replica reads that it leads, in an epoch above its own. Its high watermark stays behind the true one."""
-    for request in requests:
-        if request.leader == replica.id and request.leader_epoch > replica.leader_epoch:
-            yield replica.told(request), requests
+    if request.leader == replica.id and request.leader_epoch > replica.leader_epoch:
+        yield request, replica.told(request)
 
 
 def leader_write(bounds: Bounds, replica: Replica, counters: Counters) -> Outcomes:
@@ -152,10 +161,10 @@ def leader_write(bounds: Bounds, replica: Replica, counters: Counters) -> Outcom
     yield replica._replace(log=(*replica.log, record)), counters._replace(next_record=counters.next_record + 1)
 
 
-def _change_isr(leader: Replica, follower: Replica, quorum: LeaderAndIsr, isr: frozenset[int]) -> Outcomes:
+def _change_isr(quorum: LeaderAndIsr, leader: Replica, follower: Replica, isr: frozenset[int]) -> Outcomes:
     """Only the leader that the quorum knows, in its epoch, can change the ISR."""
-    if quorum.leader == leader.id and leads(leader) and leader.leader_epoch == quorum.leader_epoch:
-        yield leader._replace(isr=isr), follower, quorum._replace(isr=isr)
+    if quorum.leader == leader.id and leads_in(quorum.leader_epoch, leader):
+        yield quorum._replace(isr=isr), leader._replace(isr=isr), follower
 
 
 CaughtUp: TypeAlias = Callable[[Replica, Replica, int], bool]
@@ -191,22 +200,22 @@ def hw_reached_epoch(leader: Replica) -> bool:
     return leader.has(leader.hw) and leader.log[leader.hw].epoch == leader.leader_epoch
 
 
-def leader_shrink_isr(is_caught_up: CaughtUp, leader: Replica, follower: Replica, quorum: LeaderAndIsr) -> Outcomes:
+def leader_shrink_isr(is_caught_up: CaughtUp, quorum: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
     """A follower that is not at the leader's end may be taken out of the ISR, at once or later."""
     if follower.id not in leader.isr or is_caught_up(leader, follower, len(leader.log)):
         return ()
-    return _change_isr(leader, follower, quorum, leader.isr - {follower.id})
+    return _change_isr(quorum, leader, follower, leader.isr - {follower.id})
 
 
 def leader_expand_isr(
-    is_caught_up: CaughtUp, only_in_own_epoch: bool, leader: Replica, follower: Replica, quorum: LeaderAndIsr
+    is_caught_up: CaughtUp, only_in_own_epoch: bool, quorum: LeaderAndIsr, leader: Replica, follower: Replica
 ) -> Outcomes:
     """A follower that is at the high watermark may join the ISR."""
     if follower.id in leader.isr or not is_caught_up(leader, follower, leader.hw):
         return ()
     if only_in_own_epoch and not hw_reached_epoch(leader):
         return ()
-    return _change_isr(leader, follower, quorum, leader.isr | {follower.id})
+    return _change_isr(quorum, leader, follower, leader.isr | {follower.id})
 
 
 def leader_increment_hw(bounds: Bounds, is_caught_up: CaughtUp, leader: Replica, *members: Replica) -> Outcomes:
@@ -275,30 +284,26 @@ def last_match(leader: Replica, follower: Replica) -> int:
 
 
 def become_follower_truncating(
-    point: TruncationPoint, leader: Replica, follower: Replica, requests: Requests
+    point: TruncationPoint, request: LeaderAndIsr, leader: Replica, follower: Replica
 ) -> Outcomes:
     """A replica reads whom to follow, and cuts its log by the leader's, whatever epoch that is in."""
-    for request in requests:
-        if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
-            offset = point(leader, follower)
-            if offset <= len(follower.log):
-                yield leader, follower.truncated(offset).told(request), requests
+    if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
+        offset = point(leader, follower)
+        if offset <= len(follower.log):
+            yield request, leader, follower.truncated(offset).told(request)
 
 
-def become_follower_fenced(leader: Replica, follower: Replica, requests: Requests) -> Outcomes:
+def become_follower_fenced(request: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
     """The same, once the leader is in the epoch that the request names (KIP-320)."""
-    for request in requests:
-        if request.leader != leader.id or request.leader_epoch <= follower.leader_epoch:
-            continue
-        if leads(leader) and leader.leader_epoch == request.leader_epoch:
-            yield leader, follower.truncated(last_match(leader, follower)).told(request), requests
+    if leads_in(request.leader_epoch, leader):
+        return become_follower_truncating(last_match, request, leader, follower)
+    return ()
 
 
-def become_follower(leader: Replica, follower: Replica, requests: Requests) -> Outcomes:
+def become_follower(request: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
     """A replica reads whom to follow, and will truncate when a fetch fails (the first try at KIP-320)."""
-    for request in requests:
-        if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
-            yield leader, follower.told(request), requests
+    if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
+        yield request, leader, follower.told(request)
 
 
 def truncate(follower: Replica, leader: Replica) -> Outcomes:
@@ -317,7 +322,7 @@ def truncate(follower: Replica, leader: Replica) -> Outcomes:
 class Variant:
     """How followers truncate and fetch, and by what leaders take them to be caught up."""
 
-    become_follower: Callable[[Replica, Replica, Requests], Outcomes]
+    become_follower: Callable[[LeaderAndIsr, Replica, Replica], Outcomes]
     fetch: Callable[[Replica, Replica], Outcomes] = fetch
     to_shrink: CaughtUp = caught_up
     to_expand: CaughtUp = caught_up
@@ -359,8 +364,8 @@ MUTANTS: dict[str, Variant] = {
 }
 """KIP-320 without one of its guards, to see that it is needed."""
 
-QUORUM, REQUESTS, COUNTERS, REPLICAS = range(4)
-"""Where the parts are; the replicas are the last of them."""
+COUNTERS, QUORUM, REPLICAS = range(3)
+"""Where the parts are; the requests come after the replicas, one place for each epoch that there can be."""
 
 
 def replication(variant: Variant, bounds: Bounds) -> Machine:
@@ -368,10 +373,10 @@ def replication(variant: Variant, bounds: Bounds) -> Machine:
     ids = range(bounds.replicas)
     return Machine(
         initial=(
-            LeaderAndIsr(NONE, NONE, frozenset(ids)),
-            frozenset[LeaderAndIsr](),
             Counters(0, 0),
+            LeaderAndIsr(NONE, NONE, frozenset(ids)),
             *(Replica(id_) for id_ in ids),
+            *(None for _ in range(bounds.epochs + 1)),
         ),
         rules=tuple(_rules(variant, bounds)),
         invariants=tuple(_invariants(bounds)),
@@ -384,36 +389,68 @@ def _subsets(places: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _rules(variant: Variant, bounds: Bounds) -> Iterator[Rule]:
+    for epoch in range(bounds.epochs + 1):
+        yield from _rules_of_epoch(variant, bounds, epoch)
+    for id_ in range(bounds.replicas):
+        yield from _rules_of_leader(variant, bounds, id_)
+    for follower, leader in permutations(range(bounds.replicas), 2):
+        pair, following = (REPLICAS + follower, REPLICAS + leader), partial(follows, leader)
+        yield Rule(name=f"{follower} fetches from {leader}", reads=pair, when=following, effect=variant.fetch)
+        if variant.truncate:
+            name = f"{follower} truncates as {leader} has it"
+            yield Rule(name=name, reads=pair, when=following, effect=variant.truncate)
+
+
+def _rules_of_epoch(variant: Variant, bounds: Bounds, epoch: int) -> Iterator[Rule]:
+    """How an epoch begins, and how replicas learn of it."""
+    ids, request = range(bounds.replicas), REPLICAS + bounds.replicas + epoch
+    next_, on_record = partial(comes_to, epoch), (COUNTERS, QUORUM, request)
+    behind = partial(is_before, epoch)
+    found = partial(leads_in, epoch) if variant.become_follower is become_follower_fenced else always
+    for id_ in ids:
+        failed, elected = partial(controller_shrink_isr, id_), partial(controller_elect_leader, id_)
+        yield Rule(name=f"the controller sees {id_} fail, epoch {epoch}", reads=on_record, when=next_, effect=failed)
+        yield Rule(name=f"the controller elects {id_}, epoch {epoch}", reads=on_record, when=next_, effect=elected)
+        yield Rule(
+            name=f"{id_} becomes leader, epoch {epoch}",
+            reads=(request, REPLICAS + id_),
+            when=partial(names, id_),
+            and_when=(behind,),
+            effect=become_leader,
+        )
+    for leader, follower in permutations(ids, 2):
+        yield Rule(
+            name=f"{follower} begins to follow {leader}, epoch {epoch}",
+            reads=(request, REPLICAS + leader, REPLICAS + follower),
+            when=partial(names, leader),
+            and_when=(found, behind),
+            effect=variant.become_follower,
+        )
+
+
+def _rules_of_leader(variant: Variant, bounds: Bounds, id_: int) -> Iterator[Rule]:
+    """What it does by itself, and with those that follow it."""
+    here, others = REPLICAS + id_, tuple(REPLICAS + other for other in range(bounds.replicas) if other != id_)
+    yield Rule(name=f"{id_} takes a write", reads=(here, COUNTERS), when=leads, effect=partial(leader_write, bounds))
+    increment = partial(leader_increment_hw, bounds, variant.to_commit)
+    following = partial(follows, id_)
+    for members in _subsets(others):
+        isr = frozenset((id_, *(place - REPLICAS for place in members)))
+        yield Rule(
+            name=f"{id_} raises its high watermark, with ISR {sorted(isr)}",
+            reads=(here, *members),
+            when=partial(has_more_for, isr),
+            and_when=(following,) * len(members),
+            effect=increment,
+        )
     shrink = partial(leader_shrink_isr, variant.to_shrink)
     expand = partial(leader_expand_isr, variant.to_expand, variant.expand_only_in_own_epoch)
-    increment = partial(leader_increment_hw, bounds, variant.to_commit)
-    on_record = (QUORUM, REQUESTS, COUNTERS)
-    ids = range(bounds.replicas)
-    for id_ in ids:
-        here, others = REPLICAS + id_, tuple(REPLICAS + other for other in ids if other != id_)
-        failed = partial(controller_shrink_isr, bounds, id_)
-        yield Rule(name=f"the controller sees {id_} fail", reads=on_record, effect=failed)
-        elected = partial(controller_elect_leader, bounds, id_)
-        yield Rule(name=f"the controller elects {id_}", reads=on_record, effect=elected)
-        yield Rule(name=f"{id_} becomes leader", reads=(here, REQUESTS), effect=become_leader)
-        write = partial(leader_write, bounds)
-        yield Rule(name=f"{id_} takes a write", reads=(here, COUNTERS), when=leads, effect=write)
-        for members in _subsets(others):
-            isr = frozenset((id_, *(place - REPLICAS for place in members)))
-            name = f"{id_} raises its high watermark, with ISR {sorted(isr)}"
-            awaits = partial(has_more_for, isr)
-            yield Rule(name=name, reads=(here, *members), when=awaits, effect=increment)
-    for one, other in permutations(ids, 2):
-        pair = (REPLICAS + one, REPLICAS + other)
-        yield Rule(name=f"{one} takes {other} out of the ISR", reads=(*pair, QUORUM), when=leads, effect=shrink)
-        yield Rule(name=f"{one} takes {other} into the ISR", reads=(*pair, QUORUM), when=leads, effect=expand)
-        found = leads if variant.become_follower is become_follower_fenced else always
-        follow = variant.become_follower
-        yield Rule(name=f"{other} begins to follow {one}", reads=(*pair, REQUESTS), when=found, effect=follow)
-        following = partial(follows, other)
-        yield Rule(name=f"{one} fetches from {other}", reads=pair, when=following, effect=variant.fetch)
-        if variant.truncate:
-            yield Rule(name=f"{one} truncates as {other} has it", reads=pair, when=following, effect=variant.truncate)
+    known = partial(names, id_)
+    for place in others:
+        out, into = (f"{id_} takes {place - REPLICAS} {where} the ISR" for where in ("out of", "into"))
+        reads = (QUORUM, here, place)
+        yield Rule(name=out, reads=reads, when=known, and_when=(leads,), effect=shrink)
+        yield Rule(name=into, reads=reads, when=known, and_when=(leads, following), effect=expand)
 
 
 # --- The invariants -------------------------------------------------------------------------------------------------
@@ -465,8 +502,6 @@ def _rename(part: Part, names: tuple[int, ...]) -> Part:
             return part._replace(
                 id=names[part.id], leader=_renamed(part.leader, names), isr=_all_renamed(part.isr, names)
             )
-        case frozenset():
-            return frozenset(_rename(request, names) for request in part)
         case _:
             return part
 

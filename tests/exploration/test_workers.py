@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from harness.exploration import explore
-from harness.exploration.specifications import machine
+from harness.exploration import workers as workers_
+from harness.exploration.specifications import chosen
 from reference_model.machine import Machine, Transition
-from reference_model.published.async_isr import Bounds as AsyncIsrBounds
-from reference_model.published.replication import Bounds
 from reference_model.search import Exploration
 from tests.reference_model.test_search import glasses
 
@@ -20,28 +17,41 @@ def summary(found: Exploration) -> tuple[object, ...]:
     return found.states, found.generated, found.diameter, found.complete, depths
 
 
+@pytest.fixture(autouse=True)
+def _early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These machines are small: the first few states are shared out."""
+    monkeypatch.setattr(workers_, "ALONE", 5)
+    monkeypatch.setattr(workers_, "SPREAD", 2)
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("variant", ["truncate-to-hw", "kip320"])
 def test_two_workers_find_what_one_finds(variant: str, symmetric: bool) -> None:
-    make = partial(machine, variant, None, Bounds(replicas=2, epochs=1))
-    alone, together = (explore(make, workers=workers, symmetric=symmetric) for workers in (1, 2))
+    machine = chosen(variant, None, {"replicas": 2, "epochs": 1})
+    alone, together = (explore(machine, workers=workers, symmetric=symmetric) for workers in (1, 2))
     assert summary(together) == summary(alone)
 
 
 def test_three_workers_find_the_way_to_a_violation() -> None:
-    make = partial(machine, "async-isr", "maximal-isr", AsyncIsrBounds())
-    found = explore(make, workers=3)
+    machine = chosen("async-isr", "maximal-isr", {})
+    found = explore(machine, workers=3)
     violation = found.violations["valid-high-watermark"]
-    state = make().initial
+    state = machine.initial
     for name, after in zip(violation.trace, violation.states[1:], strict=True):
-        assert (name, after) in {(action.rule, next_) for action, next_ in make().enabled(state)}
+        assert (name, after) in {(action.rule, next_) for action, next_ in machine.enabled(state)}
         state = after
-    assert make().broken(state) == {"valid-high-watermark"}
+    assert machine.broken(state) == {"valid-high-watermark"}
 
 
 def test_a_search_that_ends_early_says_so_with_workers_too() -> None:
-    make = partial(machine, "kip320", None, Bounds(replicas=2))
-    alone, together = (explore(make, workers=workers, depth=5) for workers in (1, 2))
+    machine = chosen("kip320", None, {"replicas": 2})
+    alone, together = (explore(machine, workers=workers, depth=5) for workers in (1, 2))
+    assert summary(together) == summary(alone)
+
+
+def test_a_search_that_is_done_before_there_is_anything_to_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_, "ALONE", 1_000)
+    alone, together = (explore(spilling(), workers=workers) for workers in (1, 2))
     assert summary(together) == summary(alone)
 
 
@@ -54,6 +64,6 @@ def _stays_full(was: object, now: object) -> bool:
 
 
 def test_steps_that_must_not_be_are_found_with_workers_too() -> None:
-    alone, together = (explore(spilling, workers=workers) for workers in (1, 2))
+    alone, together = (explore(spilling(), workers=workers) for workers in (1, 2))
     assert summary(together) == summary(alone)
     assert together.violations["stays-full"].trace == ("fill 1", "spill 1")

@@ -100,7 +100,7 @@ def test_the_shortest_way_to_a_loss_before_kip101_is_the_published_one() -> None
     found = explore(replication(VARIANTS["truncate-to-hw"], Bounds(replicas=2)))
     violation = found.violations["weak-isr"]
     assert len(violation.trace) == 8
-    *_, (_, _, _, *replicas) = violation.states
+    *_, (_, _, *replicas, _, _, _) = violation.states
     assert sorted(len(replica.log) for replica in replicas) == [0, 1], "one has the committed record, the other not"
 
 

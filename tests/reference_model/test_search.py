@@ -159,8 +159,8 @@ def test_every_state_of_a_real_machine_comes_back_and_has_one_canonical_form() -
     assert len(seen) > 100
     for state in seen:
         assert plain.packing.unpack(plain.pack(state), range(len(state))) == state
-        first, second = state[3:]
-        mirrored = (*state[:3], second, first)
+        counters, quorum, first, second, *requests = state
+        mirrored = (counters, quorum, second, first, *requests)
         swapped = tuple(machine.symmetry.rename(part, (1, 0)) for part in mirrored)
         assert canonical.pack(state) == canonical.pack(swapped)
 
