@@ -23,6 +23,17 @@ _BOUNDS = {
     "log_size": "How many records a log holds.",
     "records": "How many records are written.",
     "epochs": "The highest leader epoch.",
+    "partition_epochs": "The highest partition epoch.",
+    "in_sync": "How many replicas are in the ISR at first.",
+    "min_isr": "min.insync.replicas of the topic.",
+    "fencings": "How often the session of a running broker may end.",
+    "shutdowns": "How many brokers may shut down.",
+    "kills": "How many brokers may be killed.",
+    "power_losses": "How many brokers may lose the end of their logs.",
+    "delays": "How many fetches may be under way while other things happen.",
+    "preferred_elections": "How often the preferred leader may be elected.",
+    "registrations": "How often each broker may register again.",
+    "moves": "How often the controller may move.",
 }
 
 

@@ -9,6 +9,7 @@ from harness.exploration.specification import Shown, Specification
 from reference_model import idempotence
 from reference_model import mutants as partition
 from reference_model.cluster import Bounds as Partition
+from reference_model.controller import alone
 from reference_model.groups import classic_machine, consumer_machine, pending_machine
 from reference_model.groups import mutants as groups
 from reference_model.groups.parameters import GroupParameters, group_parameters_for
@@ -160,6 +161,77 @@ REPLICATION = (
                 depth=8,
                 breaks="leader-completeness",
             ),
+        },
+        called=_CALLED,
+    ),
+)
+
+# --- The controller alone -------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerBounds(alone.Bounds):
+    """Of a controller with so many brokers, all of which hold the partition."""
+
+    brokers: int = 2
+    min_isr: int = 2
+
+
+_ONE_CONTROLLER = ControllerBounds(partition_epochs=4)
+
+
+def _controller(version: str, mode: str, bounds: ControllerBounds, mutant: str | None) -> Machine:
+    parameters = parameters_for(version, mode, min_isr=bounds.min_isr, replication=bounds.brokers)
+    return alone.machine(_without(mutant, parameters), bounds)
+
+
+def _alone(depth: int, breaks: str) -> Shown:
+    return Shown(bounds=_ONE_CONTROLLER, depth=depth, breaks=breaks)
+
+
+CONTROLLER = (
+    Specification(
+        name="controller-zk-3.9",
+        summary="ZooKeeper's controller, and leaders that propose any ISR: without KIP-903 candidates-proven is broken",
+        bounds=ControllerBounds(moves=1),
+        make=partial(_controller, "3.9.2", "zk"),
+        mutants={
+            partition.ELECT_IN_SYNC: _alone(2, "leader-in-isr"),
+            partition.LAST_MEMBER_STAYS: _alone(2, "somebody-may-lead"),
+            partition.FENCED_CANNOT_JOIN: _alone(4, "no-fenced-member"),
+        },
+        called=_CALLED,
+    ),
+    Specification(
+        name="controller-kraft-3.9",
+        summary="KRaft's controller, and leaders that propose any ISR",
+        bounds=ControllerBounds(moves=1),
+        make=partial(_controller, "3.9.2", "kraft"),
+        mutants={
+            partition.ELECT_IN_SYNC: _alone(2, "leader-in-isr"),
+            partition.LAST_MEMBER_STAYS: _alone(2, "somebody-may-lead"),
+            partition.FENCED_CANNOT_JOIN: _alone(4, "no-fenced-member"),
+            partition.PARTITION_EPOCH_OF_ISR: _alone(3, "candidates-proven"),
+            partition.BROKER_EPOCH_OF_MEMBERS: _alone(7, "candidates-proven"),
+            partition.EPOCH_OF_LEADER: _alone(1, "epochs-rise"),
+            partition.EPOCH_OF_CHANGE: _alone(1, "epochs-rise"),
+        },
+        called=_CALLED,
+    ),
+    Specification(
+        name="controller-kraft-4",
+        summary="the same with eligible leader replicas",
+        bounds=ControllerBounds(moves=1),
+        make=partial(_controller, "4.3.1", "kraft"),
+        mutants={
+            partition.ELECT_IN_SYNC: _alone(4, "leader-in-isr"),
+            partition.FENCED_CANNOT_JOIN: _alone(4, "no-fenced-member"),
+            partition.PARTITION_EPOCH_OF_ISR: _alone(5, "candidates-proven"),
+            partition.ELR_FORGETS_UNCLEAN: _alone(3, "candidates-proven"),
+            partition.ELR_BELOW_MINIMUM: Shown(
+                bounds=dataclasses.replace(_ONE_CONTROLLER, min_isr=1), depth=1, breaks="valid-isr-and-elr"
+            ),
+            partition.LAST_KNOWN_LEADER_ACTIVE: _alone(6, "leader-is-there"),
         },
         called=_CALLED,
     ),

@@ -7,6 +7,7 @@ its log: whoever the controller takes into the ISR, or keeps as eligible, must b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -46,11 +47,12 @@ class Node(NamedTuple):
     """Under which epochs it saw others catch up since then."""
 
 
-class Bounds(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
     """How far to go."""
 
-    partition_epoch: int
-    registrations: int
+    partition_epochs: int = 3
+    registrations: int = 1
     """How often each broker may register again."""
     moves: int = 0
     """How often the controller may move."""
@@ -314,7 +316,7 @@ def _within(bounds: Bounds, rule: Rule) -> Rule:
 
 def _allowed(bounds: Bounds, part: object) -> bool:
     if isinstance(part, Controller):
-        return part.partition.partition_epoch <= bounds.partition_epoch and part.epoch <= bounds.moves
+        return part.partition.partition_epoch <= bounds.partition_epochs and part.epoch <= bounds.moves
     return not isinstance(part, Node) or part.epoch <= bounds.registrations
 
 

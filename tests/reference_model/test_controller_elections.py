@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from reference_model.controller import Controller, elect_preferred, elect_unclean, min_isr_changed
+from reference_model.controller import (
+    Controller,
+    alter_partition,
+    elect_preferred,
+    elect_unclean,
+    fence,
+    min_isr_changed,
+    scan_leaderless,
+    unclean_enabled,
+)
 from reference_model.errors import Error
-from reference_model.parameters import Mode, Parameters
-from tests.reference_model.partitions import ALL, ELR, KRAFT, NOBODY, ZK, controller, told
+from reference_model.parameters import Mode, Parameters, parameters_for
+from reference_model.registration import AlterPartition
+from tests.reference_model.partitions import (
+    ALL,
+    ELR,
+    KRAFT,
+    LEADER_EPOCH,
+    NOBODY,
+    PARTITION_EPOCH,
+    ZK,
+    broker_epoch,
+    controller,
+    ids,
+    told,
+    unclean,
+)
 
 MODES = ["zk", "kraft", "elr"]
 
@@ -156,3 +180,37 @@ def test_a_changed_minimum_forgets_who_was_eligible() -> None:
 def test_a_changed_minimum_changes_nothing_where_nobody_was_eligible(parameters: Parameters) -> None:
     before = controller("12", 1)
     assert min_isr_changed(parameters, before) == before
+
+
+LEADERLESS = controller("1", NOBODY, fenced="1")
+
+
+def test_zookeeper_elects_uncleanly_as_soon_as_it_may_and_kraft_when_it_looks() -> None:
+    elected = "isr 2, leader 2, recovering; +1 +1"
+    assert told(unclean_enabled(unclean(ZK), LEADERLESS)) == elected
+    assert scan_leaderless(unclean(ZK), LEADERLESS) == LEADERLESS
+    assert unclean_enabled(unclean(KRAFT), LEADERLESS) == LEADERLESS
+    assert told(scan_leaderless(unclean(KRAFT), LEADERLESS)) == elected
+
+
+@pytest.mark.parametrize("parameters", [ZK, KRAFT], ids=MODES[:2])
+def test_nobody_is_elected_uncleanly_where_that_is_not_allowed_or_not_needed(parameters: Parameters) -> None:
+    led = controller("1", 1)
+    for event in (unclean_enabled, scan_leaderless):
+        assert event(parameters, LEADERLESS) == LEADERLESS
+        assert event(unclean(parameters), led) == led
+
+
+def test_kraft_did_not_look_at_unclean_elections_before_3_9() -> None:
+    """ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic of 3.6 says no, whatever is set."""
+    for version, mode, counts in (("3.6.2", "kraft", False), ("3.9.2", "kraft", True), ("3.6.2", "zk", True)):
+        assert parameters_for(version, mode, unclean=True).unclean is counts
+
+
+def test_the_minimum_is_never_more_than_there_are_replicas() -> None:
+    five = replace(ELR, min_isr=5)
+    assert told(fence(five, controller("123", 1), 3)) == "isr 12, leader 1, elr 3; +0 +1"
+    whole = AlterPartition(1, broker_epoch(1), LEADER_EPOCH, PARTITION_EPOCH, ids("12"))
+    after, _ = alter_partition(five, controller("1", 1, elr="2", replicas="12"), whole)
+    assert told(after) == "isr 12, leader 1; +0 +1"
+    assert told(fence(replace(five, min_isr=2), controller("123", 1), 3)) == "isr 12, leader 1; +0 +1"
