@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.errors import UsageError
-from harness.exploration.ours import GROUPS, REPLICATION, TRANSACTIONS
+from harness.exploration.ours import CONTROLLER, GROUPS, REPLICATION, TRANSACTIONS
 from harness.exploration.published import PUBLISHED
 from harness.exploration.specification import Specification
 from harness.scenario import suggestion
 from reference_model.machine import Machine
 
-SPECIFICATIONS: dict[str, Specification] = {one.name: one for one in (*PUBLISHED, *REPLICATION, *TRANSACTIONS, *GROUPS)}
+SPECIFICATIONS: dict[str, Specification] = {
+    one.name: one for one in (*PUBLISHED, *REPLICATION, *CONTROLLER, *TRANSACTIONS, *GROUPS)
+}
 
 
 def get_specification(name: str, mutant: str | None = None) -> Specification:
