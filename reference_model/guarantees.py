@@ -1,13 +1,14 @@
 """The promises that a run is judged by, and when Kafka makes them.
 
 Each guarantee has rows: the first one whose condition is true of a configuration, and of what happened under it, says
-whether Kafka promises the guarantee there, and why. kafka-semantics.md §2.3 has the conditions for safety.
+whether Kafka promises the guarantee there, and why. kafka-semantics.md §2.3 has the conditions for safety. GUARANTEES
+are those that runs are judged by today, FURTHER those of transactions and groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 ACKS_ALL = -1
@@ -33,6 +34,16 @@ class Configuration:
     """unclean.leader.election.enable"""
     elr: bool = False
     """Whether the cluster keeps eligible leader replicas (KIP-966)."""
+    read_committed: bool = False
+    """isolation.level of the reader"""
+    resets: bool = False
+    """Whether auto.offset.reset has the reader go on somewhere else when its position is gone."""
+    transaction_version: int = 2
+    """As writers use it: 2 only with a client and a cluster that know it (KIP-890)."""
+    verified: bool = True
+    """transaction.partition.verification.enable, and a broker that knows it (from 3.6)"""
+    assignment_epochs: bool = False
+    """Whether members of a group may commit with earlier epochs (KIP-1251: the consumer protocol from 4.3 on)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +62,9 @@ class Faults:
     """Whether there was an ISR of which all members lost the ends of their logs at once."""
     given_up: bool = False
     """Whether, while a record was on its way, its writer gave up another one without knowing its outcome."""
+    delayed: bool = False
+    """Whether a request may have come to a broker after its sender had given it up: over a slow or cut link, or to a
+    broker that was paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +187,11 @@ STAYS = (
 """Whether what was acknowledged stays where it is."""
 
 
+def _where_it_resets(row: Row) -> Row:
+    """The same for a reader that is not told when its position is gone."""
+    return replace(row, when=lambda configuration, faults: configuration.resets and row.when(configuration, faults))
+
+
 GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         name="no-lost-acks",
@@ -221,8 +240,76 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         name="monotonic-reads",
         promise="A reader sees the offsets of a partition strictly increase.",
-        condition="Within one assignment, until it seeks.",
+        condition="Within one assignment, until it seeks; and if auto.offset.reset lets it begin again where its position"
+        " is gone, as long as what was read stays where it is.",
+        rows=tuple(_where_it_resets(row) for row in COMMITTED_STAYS),
     ),
 )
+
+_UNTIL_VERSION_2 = Row(  # recipe 4.7, KAFKA-17754: a copy of a request is taken for one of the next transaction
+    when=lambda configuration, faults: configuration.transaction_version < 2 and faults.delayed,
+    required=Required.PERMITTED,
+    because="before version 2 of transactions a request that is late can be taken for one of the next transaction",
+)
+_COMMITTED_ONLY = Row(
+    when=lambda configuration, _: not configuration.read_committed,
+    required=Required.NOT_APPLICABLE,
+    because="with isolation.level=read_uncommitted a reader is given everything",
+)
+
+FURTHER: tuple[Guarantee, ...] = (
+    Guarantee(
+        name="no-aborted-reads",
+        promise="A reader is given no record of a transaction that was aborted, or of one that is open.",
+        condition="It reads with isolation.level=read_committed; before version 2 of transactions no request was late.",
+        rows=(_COMMITTED_ONLY, _UNTIL_VERSION_2, *COMMITTED_STAYS),
+    ),
+    Guarantee(
+        name="atomic-transactions",
+        promise="Of a transaction that was committed all records can be read in the end, of any other none.",
+        condition="Read with isolation.level=read_committed, when the last stable offset has passed it everywhere: the"
+        " markers of its partitions are not written at once. Before version 2, no request was late.",
+        rows=(_COMMITTED_ONLY, _UNTIL_VERSION_2, *COMMITTED_STAYS),
+    ),
+    Guarantee(
+        name="last-stable-offset-advances",
+        promise="Every transaction ends on every partition, at the latest when its time is up.",
+        condition="Leaders have transactions verified (KIP-890), or no request was late.",
+        rows=(
+            Row(  # recipe 4.6: a hanging transaction
+                when=lambda configuration, faults: not configuration.verified and faults.delayed,
+                required=Required.PERMITTED,
+                because="without verification a late batch opens a transaction that its coordinator knows nothing of",
+            ),
+            *COMMITTED_STAYS,
+        ),
+    ),
+    Guarantee(
+        name="fencing",
+        promise="What a producer writes after another took its transactional id, or its time was up,"
+        " is never committed; and a member that a group has put out, or replaced, commits no offset any more.",
+        condition="Such a record may be acknowledged until the marker that aborts it is written.",
+        rows=COMMITTED_STAYS,
+    ),
+    Guarantee(
+        name="one-owner",
+        promise="Of the members of a group's present generation no two are assigned the same partition.",
+        condition="One that was put out may go on reading until it hears of it.",
+    ),
+    Guarantee(
+        name="commits-in-order",
+        promise="A member's committed offset is not overwritten by one of a member that had the partition before it.",
+        condition="Nobody commits with an earlier epoch (KIP-1251), or no commit was late.",
+        rows=(
+            Row(
+                when=lambda configuration, faults: configuration.assignment_epochs and faults.delayed,
+                required=Required.PERMITTED,
+                because="a member's epoch does not rise when it releases a partition, so its late commit is taken",
+            ),
+            *COMMITTED_STAYS,
+        ),
+    ),
+)
+"""Promises that no run is judged by yet; their names are those of the bugs that simulated histories can have."""
 
 NAMED: dict[str, Guarantee] = {guarantee.name: guarantee for guarantee in GUARANTEES}
