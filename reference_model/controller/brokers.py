@@ -144,7 +144,7 @@ def shut_down(
     if leads and not known.shutting_down:
         controller = _out_of_isr(parameters, controller, broker).marked(broker, shutting_down=True)
         return controller, ShutdownAnswer(Error.NONE)
-    if known.shutting_down and not others_know:
+    if known.shutting_down and (leads or not others_know):
         return controller, ShutdownAnswer(Error.NONE)
     return fence(parameters, controller, broker), ShutdownAnswer(Error.NONE, granted=True)
 

@@ -367,6 +367,15 @@ def test_kraft_lets_a_leader_go_when_all_know() -> None:
     assert shut_down(KRAFT, gone, 1, broker_epoch(1)) == (gone, answer)
 
 
+def test_kraft_lets_nobody_go_who_leads_another_partition() -> None:
+    """BrokersToIsrs.hasLeaderships is about all partitions."""
+    leaving, answer = shut_down(KRAFT, controller("123", 2), 1, broker_epoch(1), leads_elsewhere=True)
+    assert (told(leaving), answer.granted) == ("isr 23, leader 2; +0 +1", False)
+    assert leaving.partition == fence(KRAFT, controller("123", 2), 1).partition
+    assert shut_down(KRAFT, leaving, 1, broker_epoch(1), leads_elsewhere=True) == (leaving, answer)
+    assert shut_down(KRAFT, leaving, 1, broker_epoch(1)) == (leaving.marked(1, fenced=True), (Error.NONE, True))
+
+
 @pytest.mark.parametrize("parameters", ALL, ids=MODES)
 def test_shutdown_of_an_earlier_process_is_refused(parameters: Parameters) -> None:
     before = controller("123", 1)
