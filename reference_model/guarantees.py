@@ -240,7 +240,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         name="monotonic-reads",
         promise="A reader sees the offsets of a partition strictly increase.",
-        condition="Within one assignment, until it seeks; and if auto.offset.reset lets it begin again where its position"
+        condition="Within one assignment, until it seeks; if auto.offset.reset lets it begin again where its position"
         " is gone, as long as what was read stays where it is.",
         rows=tuple(_where_it_resets(row) for row in COMMITTED_STAYS),
     ),
