@@ -26,7 +26,7 @@ NOT_REFUSED = "in-order-not-refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class IdempotenceBounds:
     """How much can happen."""
 
     batches: int = 3
@@ -52,7 +52,7 @@ class Sender(NamedTuple):
         return next(number for number in range(self.sent + 1) if number not in self.acknowledged)
 
 
-class Leader(NamedTuple):
+class Receiver(NamedTuple):
     """The partition's leader: the values in its log are sequences."""
 
     log: Log = Log()
@@ -61,10 +61,10 @@ class Leader(NamedTuple):
     restarts: int = 0
 
 
-def machine(parameters: Parameters, bounds: Bounds) -> Machine:
+def machine(parameters: Parameters, bounds: IdempotenceBounds) -> Machine:
     """The machine: the producer is its first part, the leader its second."""
     sender = Sender(sent=1, acknowledged=frozenset({0})) if bounds.known else Sender(0, frozenset())
-    leader = Leader(Log().append([_record(0)]), 1) if bounds.known else Leader()
+    leader = Receiver(Log().append([_record(0)]), 1) if bounds.known else Receiver()
     return Machine(
         initial=(sender, leader._replace(elections=bounds.elections, restarts=bounds.restarts)),
         rules=(
@@ -89,13 +89,13 @@ def _record(number: int) -> Record:
     return Record(0, number, Batch(PRODUCER_ID, 0, number))
 
 
-def send(bounds: Bounds, sender: Sender) -> Outcomes:
+def send(bounds: IdempotenceBounds, sender: Sender) -> Outcomes:
     """The next batch leaves while few enough are under way (RecordAccumulator.shouldStopDrainBatchesForPartition)."""
     if sender.sent < bounds.batches and sender.sent - sender.oldest < bounds.in_flight and not sender.misled:
         yield (sender._replace(sent=sender.sent + 1),)
 
 
-def arrive(parameters: Parameters, number: int, sender: Sender, leader: Leader) -> Outcomes:
+def arrive(parameters: Parameters, number: int, sender: Sender, leader: Receiver) -> Outcomes:
     """A batch arrives for the first time, again or late; the answer arrives or does not."""
     if number >= sender.sent or sender.misled:
         return
@@ -112,12 +112,12 @@ def arrive(parameters: Parameters, number: int, sender: Sender, leader: Leader) 
         yield sender._replace(acknowledged=sender.acknowledged | {number}), leader
 
 
-def replicate(leader: Leader) -> Outcomes:
+def replicate(leader: Receiver) -> Outcomes:
     """The followers have everything."""
     yield (leader._replace(high_watermark=leader.log.end),)
 
 
-def elect(leader: Leader) -> Outcomes:
+def elect(leader: Receiver) -> Outcomes:
     """A follower leads, with everything that is committed and perhaps more, and knows what its log says."""
     if leader.elections:
         for end in range(leader.high_watermark, leader.log.end + 1):
@@ -125,18 +125,18 @@ def elect(leader: Leader) -> Outcomes:
             yield (leader._replace(log=log, elections=leader.elections - 1),)
 
 
-def restart(leader: Leader) -> Outcomes:
+def restart(leader: Receiver) -> Outcomes:
     """The leader stops and comes back: it has its log, but only its snapshot of the producer."""
     if leader.restarts:
         yield (leader._replace(log=leader.log.restart(leader.log.end), restarts=leader.restarts - 1),)
 
 
-def once_in_order(leader: Leader) -> bool:
+def once_in_order(leader: Receiver) -> bool:
     """Each sequence in the log comes after the one before it (I12)."""
     sequences = [record.value for record in leader.log.records]
     return all(after == before + 1 for before, after in pairwise(sequences))
 
 
-def kept(sender: Sender, leader: Leader) -> bool:
+def kept(sender: Sender, leader: Receiver) -> bool:
     """Acknowledged records are below the high watermark."""
     return sender.acknowledged <= {record.value for record in leader.log.read(0, leader.high_watermark)}

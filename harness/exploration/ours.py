@@ -16,11 +16,12 @@ from reference_model.groups.parameters import GroupParameters, group_parameters_
 from reference_model.machine import Machine
 from reference_model.parameters import Parameters, parameters_for
 from reference_model.replication import replication_machine
+from reference_model.transactions import invariants as promises
 from reference_model.transactions import machine as transactions
 from reference_model.transactions import mutants as guards
 from reference_model.transactions.coordinator import LAST_EPOCH
-from reference_model.transactions.world import Bounds as Transactions
 from reference_model.transactions.world import Late
+from reference_model.transactions.world import TransactionBounds as Transactions
 
 # --- Replication ----------------------------------------------------------------------------------------------------
 
@@ -51,6 +52,7 @@ def _replication(version: str, mode: str, bounds: PartitionBounds, mutant: str |
 
 
 _EVERYWHERE = {
+    partition.ANSWER_WAITS: Shown(bounds=_PAIR, depth=1, breaks="acknowledged-is-committed"),
     partition.ELECT_IN_SYNC: Shown(bounds=_TWICE_FENCED, depth=3, breaks="leader-in-isr"),
     partition.FENCED_CANNOT_JOIN: Shown(
         bounds=dataclasses.replace(_ALONE, fencings=1), depth=3, breaks="no-fenced-in-isr"
@@ -245,7 +247,7 @@ _LAGGING = dataclasses.replace(_ONE, lagging=True, elections=1)
 _LATE_MARKER = dataclasses.replace(_TWO, late=frozenset({Late.MARKER}))
 
 
-def _idempotence(bounds: idempotence.Bounds, mutant: str | None) -> Machine:
+def _idempotence(bounds: idempotence.IdempotenceBounds, mutant: str | None) -> Machine:
     return idempotence.machine(_without(mutant, Parameters()), bounds)
 
 
@@ -262,11 +264,15 @@ TRANSACTIONS = (
     Specification(
         name="idempotence",
         summary="one idempotent producer and one leader, batches in any order",
-        bounds=idempotence.Bounds(batches=7, in_flight=5, elections=1),
+        bounds=idempotence.IdempotenceBounds(batches=7, in_flight=5, elections=1),
         make=_idempotence,
         mutants={
-            guards.SEQUENCE_CHECK: Shown(bounds=idempotence.Bounds(in_flight=2)),
-            guards.DUPLICATE_WINDOW: Shown(bounds=idempotence.Bounds()),
+            guards.SEQUENCE_CHECK: Shown(
+                bounds=idempotence.IdempotenceBounds(in_flight=2), depth=3, breaks=idempotence.ONCE_IN_ORDER
+            ),
+            guards.DUPLICATE_WINDOW: Shown(
+                bounds=idempotence.IdempotenceBounds(), depth=3, breaks=idempotence.NOT_REFUSED
+            ),
         },
     ),
     Specification(
@@ -275,18 +281,22 @@ TRANSACTIONS = (
         bounds=_ZOMBIE,
         make=partial(_transactions, 0),
         mutants={
-            guards.DUPLICATE_WINDOW: Shown(bounds=_ONE, depth=5),
-            guards.PRODUCER_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=12),
-            guards.COORDINATOR_EPOCH_CHECK: Shown(bounds=dataclasses.replace(_TWO, coordinators=1), depth=14),
-            guards.VERIFICATION_GUARD: Shown(bounds=_ONE, depth=8),
-            guards.OPEN_HOLDS_LSO: Shown(bounds=_ONE, depth=4),
-            guards.UNREPLICATED_HOLDS_LSO: Shown(bounds=_LAGGING, depth=9),
-            guards.EPOCH_BUMP_ON_INIT: Shown(bounds=_ZOMBIE, depth=9),
-            guards.EPOCH_BUMP_ON_FENCE: Shown(bounds=dataclasses.replace(_TIMED_OUT, partitions=2), depth=11),
-            guards.ABORT_ON_INIT: Shown(bounds=_ZOMBIE, depth=5),
-            guards.END_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=12),
-            guards.ADD_WAITS_FOR_MARKERS: Shown(bounds=_TWO, depth=10),
-            guards.COMPLETE_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=7),
+            guards.DUPLICATE_WINDOW: Shown(bounds=_ONE, depth=5, breaks=promises.NOT_REFUSED),
+            guards.PRODUCER_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=12, breaks=promises.SEQUENCES),
+            guards.COORDINATOR_EPOCH_CHECK: Shown(
+                bounds=dataclasses.replace(_TWO, coordinators=1), depth=14, breaks=promises.COMMIT_KEPT
+            ),
+            guards.VERIFICATION_GUARD: Shown(bounds=_ONE, depth=8, breaks=promises.LSO_NOT_STUCK),
+            guards.OPEN_HOLDS_LSO: Shown(bounds=_ONE, depth=4, breaks=promises.READ_COMMITTED),
+            guards.UNREPLICATED_HOLDS_LSO: Shown(bounds=_LAGGING, depth=9, breaks=promises.LSO_MONOTONE),
+            guards.EPOCH_BUMP_ON_INIT: Shown(bounds=_ZOMBIE, depth=9, breaks=promises.COMMIT_KEPT),
+            guards.EPOCH_BUMP_ON_FENCE: Shown(
+                bounds=dataclasses.replace(_TIMED_OUT, partitions=2), depth=11, breaks=promises.COMMIT_KEPT
+            ),
+            guards.ABORT_ON_INIT: Shown(bounds=_ZOMBIE, depth=5, breaks=promises.LSO_NOT_STUCK),
+            guards.END_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=12, breaks=promises.COMMIT_KEPT),
+            guards.ADD_WAITS_FOR_MARKERS: Shown(bounds=_TWO, depth=10, breaks=promises.COMMIT_KEPT),
+            guards.COMPLETE_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=7, breaks=promises.LSO_NOT_STUCK),
         },
     ),
     Specification(
@@ -295,26 +305,28 @@ TRANSACTIONS = (
         bounds=_ZOMBIE,
         make=partial(_transactions, 2),
         mutants={
-            guards.DUPLICATE_WINDOW: Shown(bounds=_ONE, depth=4),
-            guards.PRODUCER_EPOCH_CHECK: Shown(bounds=_LATE_MARKER, depth=11),
-            guards.MARKER_EPOCH_RISES: Shown(bounds=_LATE_MARKER, depth=11),
-            guards.OPEN_FOR_ITS_EPOCH: Shown(bounds=_TWO, depth=6),
-            guards.OPEN_HOLDS_LSO: Shown(bounds=_ONE, depth=3),
-            guards.UNREPLICATED_HOLDS_LSO: Shown(bounds=_LAGGING, depth=8),
-            guards.EPOCH_BUMP_ON_INIT: Shown(bounds=_ZOMBIE, depth=7),
-            guards.EPOCH_BUMP_ON_FENCE: Shown(bounds=_TIMED_OUT, depth=4),
-            guards.EPOCH_BUMP_ON_END: Shown(bounds=_ONE, depth=5),
-            guards.ABORT_ON_INIT: Shown(bounds=_ZOMBIE, depth=4),
-            guards.END_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=11),
-            guards.END_DIRECTION_CHECK: Shown(bounds=_TIMED_OUT, depth=9),
-            guards.END_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=5),
-            guards.END_MAY_BE_REPEATED: Shown(bounds=_ONE, depth=6),
+            guards.DUPLICATE_WINDOW: Shown(bounds=_ONE, depth=4, breaks=promises.NOT_REFUSED),
+            guards.PRODUCER_EPOCH_CHECK: Shown(bounds=_LATE_MARKER, depth=11, breaks=promises.OWN_COMMIT),
+            guards.MARKER_EPOCH_RISES: Shown(bounds=_LATE_MARKER, depth=11, breaks=promises.OWN_COMMIT),
+            guards.OPEN_FOR_ITS_EPOCH: Shown(bounds=_TWO, depth=6, breaks=promises.LSO_NOT_STUCK),
+            guards.OPEN_HOLDS_LSO: Shown(bounds=_ONE, depth=3, breaks=promises.READ_COMMITTED),
+            guards.UNREPLICATED_HOLDS_LSO: Shown(bounds=_LAGGING, depth=8, breaks=promises.LSO_MONOTONE),
+            guards.EPOCH_BUMP_ON_INIT: Shown(bounds=_ZOMBIE, depth=7, breaks=promises.COMMIT_KEPT),
+            guards.EPOCH_BUMP_ON_FENCE: Shown(bounds=_TIMED_OUT, depth=4, breaks=promises.LSO_NOT_STUCK),
+            guards.EPOCH_BUMP_ON_END: Shown(bounds=_ONE, depth=5, breaks=promises.LSO_NOT_STUCK),
+            guards.ABORT_ON_INIT: Shown(bounds=_ZOMBIE, depth=4, breaks=promises.LSO_NOT_STUCK),
+            guards.END_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=11, breaks=promises.COMMIT_KEPT),
+            guards.END_DIRECTION_CHECK: Shown(bounds=_TIMED_OUT, depth=9, breaks=promises.COMMIT_KEPT),
+            guards.END_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=5, breaks=promises.NOT_FENCED),
+            guards.END_MAY_BE_REPEATED: Shown(bounds=_ONE, depth=6, breaks=promises.NOT_FENCED),
             guards.ADD_WAITS_BEFORE_IDENTITY: Shown(
-                bounds=dataclasses.replace(_TWO, timeouts=1, first_epoch=LAST_EPOCH - 1), depth=5
+                bounds=dataclasses.replace(_TWO, timeouts=1, first_epoch=LAST_EPOCH - 1),
+                depth=5,
+                breaks=promises.NOT_FENCED,
             ),
-            guards.ADD_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=9),
-            guards.ADD_WAITS_FOR_MARKERS: Shown(bounds=_TWO, depth=9),
-            guards.COMPLETE_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=6),
+            guards.ADD_EPOCH_CHECK: Shown(bounds=_ZOMBIE, depth=9, breaks=promises.OWN_COMMIT),
+            guards.ADD_WAITS_FOR_MARKERS: Shown(bounds=_TWO, depth=9, breaks=promises.COMMIT_KEPT),
+            guards.COMPLETE_WAITS_FOR_MARKERS: Shown(bounds=_ONE, depth=6, breaks=promises.LSO_NOT_STUCK),
         },
     ),
 )
@@ -324,7 +336,7 @@ TRANSACTIONS = (
 _TWINS = (("a", "x"), ("b", "x"))
 _STATIC_AND_DYNAMIC = (("a", "x"), ("b", None))
 _B_STEADY = frozenset("b")
-_Classic, _Consumer = classic_machine.Bounds, consumer_machine.Bounds
+_Classic, _Consumer = classic_machine.ClassicBounds, consumer_machine.ConsumerBounds
 _COMMITS = _Consumer(partitions=1, commits=True, steady=_B_STEADY)
 
 
@@ -341,11 +353,11 @@ def _group(mutant: str | None) -> GroupParameters:
     return dataclasses.replace(group_parameters_for("4.3.1"), dropped=dropped)
 
 
-def _classic(bounds: classic_machine.Bounds, mutant: str | None) -> Machine:
+def _classic(bounds: classic_machine.ClassicBounds, mutant: str | None) -> Machine:
     return classic_machine.classic_machine(_group(mutant), bounds)
 
 
-def _consumer(bounds: consumer_machine.Bounds, mutant: str | None) -> Machine:
+def _consumer(bounds: consumer_machine.ConsumerBounds, mutant: str | None) -> Machine:
     return consumer_machine.consumer_machine(_group(mutant), bounds)
 
 
@@ -360,15 +372,27 @@ GROUPS = (
         bounds=_Classic(),
         make=_classic,
         mutants={
-            groups.JOIN_WAITS_FOR_MEMBERS: Shown(bounds=_Classic(partitions=1, commits=True), depth=13),
-            groups.SIMPLE_WHEN_EMPTY: Shown(bounds=_Classic(partitions=1, commits=True), depth=10),
-            groups.NEW_ID_FOR_INSTANCE: Shown(bounds=_Classic(consumers=_TWINS, commits=True), depth=9),
-            groups.MEMBER_OF_COMMIT: Shown(bounds=_Classic(consumers=_TWINS, commits=True), depth=13),
+            groups.JOIN_WAITS_FOR_MEMBERS: Shown(
+                bounds=_Classic(partitions=1, commits=True), depth=13, breaks=classic_machine.ZOMBIES_WERE_PUT_OUT
+            ),
+            groups.SIMPLE_WHEN_EMPTY: Shown(
+                bounds=_Classic(partitions=1, commits=True), depth=10, breaks=classic_machine.COMMITS_RISE
+            ),
+            groups.NEW_ID_FOR_INSTANCE: Shown(
+                bounds=_Classic(consumers=_TWINS, commits=True), depth=9, breaks=classic_machine.TWO_OWNERS
+            ),
+            groups.MEMBER_OF_COMMIT: Shown(
+                bounds=_Classic(consumers=_TWINS, commits=True), depth=13, breaks=classic_machine.COMMITS_RISE
+            ),
             groups.GENERATION_OF_HEARTBEAT: Shown(
-                bounds=_Classic(consumers=_STATIC_AND_DYNAMIC, partitions=1, commits=True), depth=12
+                bounds=_Classic(consumers=_STATIC_AND_DYNAMIC, partitions=1, commits=True),
+                depth=12,
+                breaks=classic_machine.TWO_OWNERS,
             ),
             groups.GENERATION_OF_COMMIT: Shown(
-                bounds=_Classic(consumers=_STATIC_AND_DYNAMIC, partitions=1, commits=True), depth=16
+                bounds=_Classic(consumers=_STATIC_AND_DYNAMIC, partitions=1, commits=True),
+                depth=16,
+                breaks=classic_machine.COMMITS_RISE,
             ),
         },
     ),
@@ -378,15 +402,25 @@ GROUPS = (
         bounds=_Consumer(),
         make=_consumer,
         mutants={
-            groups.REVOKE_BEFORE_ADVANCE: Shown(bounds=_Consumer(), depth=13),
-            groups.RELEASE_BEFORE_ASSIGN: Shown(bounds=_Consumer(), depth=8),
-            groups.EPOCH_OF_HEARTBEAT: Shown(
-                bounds=_Consumer(epochs=4, partitions=1, late=consumer_machine.Late.FENCED, steady=_B_STEADY), depth=18
+            groups.REVOKE_BEFORE_ADVANCE: Shown(
+                bounds=_Consumer(), depth=13, breaks=consumer_machine.NO_DOUBLE_CLIENT_ASSIGNMENT
             ),
-            groups.INSTANCE_RELEASED: Shown(bounds=_Consumer(consumers=_TWINS, ids=2, partitions=1), depth=4),
-            groups.MEMBER_OF_COMMIT: Shown(bounds=_COMMITS, depth=11),
-            groups.EPOCH_OF_COMMIT: Shown(bounds=_COMMITS, depth=16),
-            groups.ASSIGNMENT_EPOCH_OF_COMMIT: Shown(bounds=_COMMITS, depth=16),
+            groups.RELEASE_BEFORE_ASSIGN: Shown(
+                bounds=_Consumer(), depth=8, breaks=consumer_machine.NO_DOUBLE_CLIENT_ASSIGNMENT
+            ),
+            groups.EPOCH_OF_HEARTBEAT: Shown(
+                bounds=_Consumer(epochs=4, partitions=1, late=consumer_machine.LateHeartbeats.FENCED, steady=_B_STEADY),
+                depth=18,
+                breaks=consumer_machine.OWNED_IS_HELD,
+            ),
+            groups.INSTANCE_RELEASED: Shown(
+                bounds=_Consumer(consumers=_TWINS, ids=2, partitions=1),
+                depth=4,
+                breaks=consumer_machine.INSTANCES_ARE_RELEASED,
+            ),
+            groups.MEMBER_OF_COMMIT: Shown(bounds=_COMMITS, depth=11, breaks=consumer_machine.COMMITS_RISE),
+            groups.EPOCH_OF_COMMIT: Shown(bounds=_COMMITS, depth=16, breaks=consumer_machine.COMMITS_RISE),
+            groups.ASSIGNMENT_EPOCH_OF_COMMIT: Shown(bounds=_COMMITS, depth=16, breaks=consumer_machine.COMMITS_RISE),
         },
     ),
     Specification(
@@ -395,10 +429,16 @@ GROUPS = (
         bounds=PendingBounds(),
         make=_pending,
         mutants={
-            groups.PENDING_UNTIL_MARKER: Shown(bounds=PendingBounds(), depth=2),
-            groups.UNSTABLE_WHILE_PENDING: Shown(bounds=PendingBounds(), depth=3),
-            groups.ABORT_DROPS_PENDING: Shown(bounds=PendingBounds(), depth=3),
-            groups.NEWEST_RECORD_STAYS: Shown(bounds=PendingBounds(), depth=4),
+            groups.PENDING_UNTIL_MARKER: Shown(
+                bounds=PendingBounds(), depth=2, breaks=pending_machine.ONLY_COMMITTED_IS_READ
+            ),
+            groups.UNSTABLE_WHILE_PENDING: Shown(
+                bounds=PendingBounds(), depth=3, breaks=pending_machine.STABLE_IS_NEWEST
+            ),
+            groups.ABORT_DROPS_PENDING: Shown(
+                bounds=PendingBounds(), depth=3, breaks=pending_machine.ONLY_COMMITTED_COUNTS
+            ),
+            groups.NEWEST_RECORD_STAYS: Shown(bounds=PendingBounds(), depth=4, breaks=pending_machine.NEWEST_COUNTS),
         },
     ),
 )

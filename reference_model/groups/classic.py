@@ -66,7 +66,7 @@ class LeaveGroup(NamedTuple):
     members: tuple[tuple[MemberId, str | None], ...]
 
 
-class Outcome(NamedTuple):
+class Handled(NamedTuple):
     """A group after a request."""
 
     group: ClassicGroup
@@ -88,36 +88,36 @@ def validate(group: ClassicGroup, member: MemberId, instance: str | None) -> Err
 
 def join(
     group: ClassicGroup, request: JoinGroup, *, new_id: MemberId, parameters: GroupParameters, choose: Choose = min
-) -> Outcome:
+) -> Handled:
     """GroupMetadataManager.classicGroupJoinToClassicGroup; `new_id` is the id that the coordinator would make up."""
     if not _has_room(group, request.member, parameters):
         group = remove(group, request.member, choose)
-        return Outcome(group, JoinAnswer(Error.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
+        return Handled(group, JoinAnswer(Error.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
     if not _supports(group, request):
-        return Outcome(group, JoinAnswer(Error.INCONSISTENT_GROUP_PROTOCOL, request.member))
+        return Handled(group, JoinAnswer(Error.INCONSISTENT_GROUP_PROTOCOL, request.member))
     if request.member != UNKNOWN_MEMBER:
         return _join_again(group, request, parameters, choose)
     if request.instance is None:  # told an id first, so that it is known when it never hears that it joined (KIP-394)
         group = group._replace(pending=group.pending | {new_id})
-        return Outcome(group, JoinAnswer(Error.MEMBER_ID_REQUIRED, new_id))
+        return Handled(group, JoinAnswer(Error.MEMBER_ID_REQUIRED, new_id))
     current = group.of_instance(request.instance)
     if current is None:
         return _add(group, new_id, request, parameters, choose)
     return _replace_instance(group, current, new_id, request, parameters, choose)
 
 
-def sync(group: ClassicGroup, request: SyncGroup) -> Outcome:
+def sync(group: ClassicGroup, request: SyncGroup) -> Handled:
     """GroupMetadataManager.classicGroupSyncToClassicGroup"""
     error = _refused_sync(group, request)
     member = group.member(request.member)
     if error is not Error.NONE or member is None:
-        return Outcome(group, SyncAnswer(error))
+        return Handled(group, SyncAnswer(error))
     group = group._replace(unsynced=group.unsynced - {member.id})
     if group.state is GroupState.STABLE:
-        return Outcome(group, SyncAnswer(Error.NONE, member.assignment))
+        return Handled(group, SyncAnswer(Error.NONE, member.assignment))
     group = group.keep(member._replace(syncing=True))
     if member.id != group.leader:
-        return Outcome(group, None)
+        return Handled(group, None)
     return _assign(group, member.id, dict(request.assignments))
 
 
@@ -175,25 +175,25 @@ def _supports(group: ClassicGroup, request: JoinGroup) -> bool:
     )
 
 
-def _join_again(group: ClassicGroup, request: JoinGroup, parameters: GroupParameters, choose: Choose) -> Outcome:
+def _join_again(group: ClassicGroup, request: JoinGroup, parameters: GroupParameters, choose: Choose) -> Handled:
     """A member that has an id (GroupMetadataManager.classicGroupJoinExistingMember)."""
     if request.member in group.pending:
         return _add(group, request.member, request, parameters, choose)
     error = validate(group, request.member, request.instance)
     member = group.member(request.member)
     if error is not Error.NONE or member is None:
-        return Outcome(group, JoinAnswer(error, request.member))
+        return Handled(group, JoinAnswer(error, request.member))
     unchanged = member.protocols == request.protocols
     if group.state is GroupState.COMPLETING_REBALANCE and unchanged:  # it may not have heard that it joined
-        return Outcome(group, joined(group, member.id))
+        return Handled(group, joined(group, member.id))
     if group.state is GroupState.STABLE and unchanged and member.id != group.leader:  # a leader may want to assign anew
-        return Outcome(group, joined(group, member.id))
+        return Handled(group, joined(group, member.id))
     return _wait(group, member._replace(protocols=request.protocols), parameters, choose)
 
 
 def _add(
     group: ClassicGroup, member_id: MemberId, request: JoinGroup, parameters: GroupParameters, choose: Choose
-) -> Outcome:
+) -> Handled:
     """GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin"""
     member = ClassicMember(member_id, request.instance, request.protocols, new=True)
     group = group._replace(
@@ -204,7 +204,7 @@ def _add(
     return _wait(group, member, parameters, choose)
 
 
-def _wait(group: ClassicGroup, member: ClassicMember, parameters: GroupParameters, choose: Choose) -> Outcome:
+def _wait(group: ClassicGroup, member: ClassicMember, parameters: GroupParameters, choose: Choose) -> Handled:
     """The member has joined the next generation and waits for it to begin."""
     group, released = rebalance(group.keep(member._replace(joining=True)), parameters, choose)
     return _outcome(group, member.id, released)
@@ -217,7 +217,7 @@ def _replace_instance(
     request: JoinGroup,
     parameters: GroupParameters,
     choose: Choose,
-) -> Outcome:
+) -> Handled:
     """A static member came back and takes the place it had (updateStaticMemberThenRebalanceOrCompleteJoin)."""
     if not parameters.guards(NEW_ID_FOR_INSTANCE):
         new_id = old.id
@@ -232,7 +232,7 @@ def _replace_instance(
     group = group._replace(members=others, leader=leader).keep(member)
     if group.state is GroupState.STABLE and keeps_protocol(group, choose):  # nothing changes, so no rebalance
         answer = joined(group, new_id, skip_assignment=leader == new_id)
-        return Outcome(group.keep(member._replace(joining=False)), answer, fenced)
+        return Handled(group.keep(member._replace(joining=False)), answer, fenced)
     if group.state is GroupState.PREPARING_REBALANCE:
         step = complete_when_joined(group, parameters, choose)
     else:  # the leader may be assigning to the old id just now
@@ -253,7 +253,7 @@ def _refused_sync(group: ClassicGroup, request: SyncGroup) -> Error:
     return Error.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else Error.NONE
 
 
-def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, Partitions]) -> Outcome:
+def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, Partitions]) -> Handled:
     """The leader's assignment makes the group stable (setAndPropagateAssignment); who is not in it gets nothing."""
     waiting = [member.id for member in group.members if member.syncing]
     members = tuple(
@@ -266,7 +266,7 @@ def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, P
     return _outcome(group, leader, released)
 
 
-def _outcome(group: ClassicGroup, asker: MemberId, released: Released) -> Outcome:
+def _outcome(group: ClassicGroup, asker: MemberId, released: Released) -> Handled:
     """Tell the answer to the one who asked from those to others."""
     own = next((answer for member_id, answer in released if member_id == asker), None)
-    return Outcome(group, own, tuple(to for to in released if to[0] != asker))
+    return Handled(group, own, tuple(to for to in released if to[0] != asker))

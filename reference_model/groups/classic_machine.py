@@ -2,7 +2,7 @@
 
 Consumers are eager ones: they let go of everything before they join again. What they are told can be delayed and lost;
 a request that its sender has given up may still wait at the coordinator, and is then sent again. A commit can come
-when its sender is long out of the group. Bounds are on generations and on the ids that each consumer is given.
+when its sender is long out of the group. ClassicBounds are on generations and on the ids that each consumer is given.
 
 An offset that a consumer commits is higher the later its generation, and if it took the place of another in the same
 generation: so one that goes back was overwritten by a member of an older generation, or by one that was replaced.
@@ -57,7 +57,7 @@ class Phase(StrEnum):
     FENCED = "has ended, because another has its instance id"
 
 
-class Consumer(NamedTuple):
+class ClassicConsumer(NamedTuple):
     """A consumer, as it sees itself."""
 
     phase: Phase = Phase.OUT
@@ -81,7 +81,7 @@ Out: TypeAlias = frozenset[MemberId]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ClassicBounds:
     """How much is explored: consumers by name, each with its instance id if it is static."""
 
     consumers: tuple[tuple[str, str | None], ...] = (("a", None), ("b", None))
@@ -94,14 +94,14 @@ class Bounds:
 GROUP, MAIL, OUT, OFFSETS, FIRST_CONSUMER = range(5)
 
 
-def classic_machine(parameters: GroupParameters, bounds: Bounds) -> Machine:
+def classic_machine(parameters: GroupParameters, bounds: ClassicBounds) -> Machine:
     """Everything that can happen to these consumers within these bounds."""
     consumers = [
         _Actions(name, instance, FIRST_CONSUMER + at, parameters, bounds)
         for at, (name, instance) in enumerate(bounds.consumers)
     ]
     return Machine(
-        initial=(ClassicGroup(), frozenset(), frozenset(), Offsets(), *(Consumer() for _ in consumers)),
+        initial=(ClassicGroup(), frozenset(), frozenset(), Offsets(), *(ClassicConsumer() for _ in consumers)),
         rules=(
             *(rule for consumer in consumers for rule in consumer.rules()),
             *_coordinator_rules(parameters, bounds),
@@ -132,7 +132,7 @@ class _Actions:
     instance: str | None
     place: int
     parameters: GroupParameters
-    bounds: Bounds
+    bounds: ClassicBounds
 
     def rules(self) -> Iterator[Rule]:
         yield Rule(name=f"{self.name} joins", reads=(self.place, GROUP, MAIL, OUT), effect=self.joins, when=_is_out)
@@ -150,7 +150,7 @@ class _Actions:
             arrival = f"the commit of {self.name} arrives"
             yield Rule(name=arrival, reads=(self.place, GROUP, OFFSETS), effect=self.commit_arrives)
 
-    def joins(self, consumer: Consumer, group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
+    def joins(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
         """Join, first for an id and then with it; a static member is given its id when it joins."""
         new = consumer.member == UNKNOWN_MEMBER
         if new and consumer.ids == self.bounds.ids:
@@ -167,18 +167,18 @@ class _Actions:
             mail = self._deliver(mail, consumer.member or new_id, outcome.answer, outcome.released)
             yield asked, outcome.group, mail, out
 
-    def hears(self, consumer: Consumer, mail: Mail) -> Outcomes:
+    def hears(self, consumer: ClassicConsumer, mail: Mail) -> Outcomes:
         """What it waits for, and not what was meant for it before it crashed."""
         for member_id, answer in mail:
             if member_id == (consumer.member or f"{self.name}{consumer.ids - 1}"):
                 after = _joined(consumer, answer) if isinstance(answer, JoinAnswer) else _synced(consumer, answer)
                 yield after, mail - {(member_id, answer)}
 
-    def gives_up(self, consumer: Consumer, mail: Mail) -> Outcomes:
+    def gives_up(self, consumer: ClassicConsumer, mail: Mail) -> Outcomes:
         """The answer is lost, or takes too long: the consumer will join again."""
         yield consumer._replace(phase=Phase.OUT), self._without(mail)
 
-    def syncs(self, consumer: Consumer, group: ClassicGroup, mail: Mail) -> Outcomes:
+    def syncs(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail) -> Outcomes:
         """A leader assigns in whichever balanced way it likes."""
         for assignments in balanced(consumer.assigns_to, self.bounds.partitions):
             request = SyncGroup(consumer.member, consumer.generation, assignments, self.instance)
@@ -186,22 +186,22 @@ class _Actions:
             after = consumer._replace(phase=Phase.SYNCING, assigns_to=())
             yield after, outcome.group, self._deliver(mail, consumer.member, outcome.answer, outcome.released)
 
-    def heartbeats(self, consumer: Consumer, group: ClassicGroup) -> Outcomes:
+    def heartbeats(self, consumer: ClassicConsumer, group: ClassicGroup) -> Outcomes:
         request = Heartbeat(consumer.member, consumer.generation, self.instance)
         error = classic.heartbeat(group, request, parameters=self.parameters)
         if error is not Error.NONE:
             yield _refused(consumer, error), group
 
-    def crashes(self, consumer: Consumer, mail: Mail) -> Outcomes:
+    def crashes(self, consumer: ClassicConsumer, mail: Mail) -> Outcomes:
         """The process is gone, and another in its place; what it sent last may still arrive."""
-        yield Consumer(ids=consumer.ids, commit=consumer.commit), self._without(mail)
+        yield ClassicConsumer(ids=consumer.ids, commit=consumer.commit), self._without(mail)
 
-    def leaves(self, consumer: Consumer, group: ClassicGroup, mail: Mail) -> Outcomes:
+    def leaves(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail) -> Outcomes:
         request = LeaveGroup(((consumer.member, self.instance),))
         group, _, released = classic.leave(group, request, parameters=self.parameters)
         if group.generation <= self.bounds.generations:
             mail = self._deliver(mail, consumer.member, None, released)
-            yield Consumer(ids=consumer.ids, commit=consumer.commit), group, mail
+            yield ClassicConsumer(ids=consumer.ids, commit=consumer.commit), group, mail
 
     def session_expires(self, group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
         for member_id in (*group.ids(), *sorted(group.pending)):
@@ -209,7 +209,7 @@ class _Actions:
                 step = generations.session_expires(group, member_id, parameters=self.parameters)
                 yield from _put_out(group, mail, out, step, self.bounds)
 
-    def commits(self, consumer: Consumer) -> Outcomes:
+    def commits(self, consumer: ClassicConsumer) -> Outcomes:
         """While it has its partitions it commits; the request can be on its way for as long as it likes."""
         if consumer.phase is Phase.MEMBER and consumer.commit is None:
             rank = consumer.generation * 10 + consumer.turn
@@ -218,7 +218,7 @@ class _Actions:
                 request = OffsetCommit(offsets, consumer.member, consumer.generation, self.instance)
                 yield (consumer._replace(commit=request),)
 
-    def commit_arrives(self, consumer: Consumer, group: ClassicGroup, offsets: Offsets) -> Outcomes:
+    def commit_arrives(self, consumer: ClassicConsumer, group: ClassicGroup, offsets: Offsets) -> Outcomes:
         if consumer.commit is not None:
             result = commit(group, offsets, consumer.commit, parameters=self.parameters)
             yield consumer._replace(commit=None), group, result.offsets
@@ -232,7 +232,7 @@ class _Actions:
         return _send(self._without(mail), released + own)
 
 
-def _joined(consumer: Consumer, answer: JoinAnswer) -> Consumer:
+def _joined(consumer: ClassicConsumer, answer: JoinAnswer) -> ClassicConsumer:
     if answer.error is Error.MEMBER_ID_REQUIRED:
         return consumer._replace(phase=Phase.OUT, member=answer.member)
     if answer.error is not Error.NONE:
@@ -241,13 +241,13 @@ def _joined(consumer: Consumer, answer: JoinAnswer) -> Consumer:
     return after._replace(assigns_to=() if answer.skip_assignment else answer.members)
 
 
-def _synced(consumer: Consumer, answer: SyncAnswer) -> Consumer:
+def _synced(consumer: ClassicConsumer, answer: SyncAnswer) -> ClassicConsumer:
     if answer.error is not Error.NONE:
         return _refused(consumer, answer.error)
     return consumer._replace(phase=Phase.MEMBER, owned=answer.assignment)
 
 
-def _refused(consumer: Consumer, error: Error) -> Consumer:
+def _refused(consumer: ClassicConsumer, error: Error) -> ClassicConsumer:
     """Let go of everything, and join again; with another id if this one is not known (ConsumerCoordinator)."""
     after = consumer._replace(phase=Phase.OUT, owned=NOTHING, generation=NO_GENERATION, assigns_to=())
     if error is Error.REBALANCE_IN_PROGRESS:
@@ -255,23 +255,23 @@ def _refused(consumer: Consumer, error: Error) -> Consumer:
     return after._replace(member=UNKNOWN_MEMBER, phase=Phase.FENCED if error is Error.FENCED_INSTANCE_ID else Phase.OUT)
 
 
-def _is_out(consumer: Consumer) -> bool:
+def _is_out(consumer: ClassicConsumer) -> bool:
     return consumer.phase is Phase.OUT
 
 
-def _waits(consumer: Consumer) -> bool:
+def _waits(consumer: ClassicConsumer) -> bool:
     return consumer.phase in (Phase.JOINING, Phase.SYNCING)
 
 
-def _has_joined(consumer: Consumer) -> bool:
+def _has_joined(consumer: ClassicConsumer) -> bool:
     return consumer.phase is Phase.JOINED
 
 
-def _is_in(consumer: Consumer) -> bool:
+def _is_in(consumer: ClassicConsumer) -> bool:
     return consumer.phase in (Phase.JOINED, Phase.MEMBER)
 
 
-def _coordinator_rules(parameters: GroupParameters, bounds: Bounds) -> Iterator[Rule]:
+def _coordinator_rules(parameters: GroupParameters, bounds: ClassicBounds) -> Iterator[Rule]:
     """What the coordinator does when time passes, and simple commits."""
 
     def join_time_passes(group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
@@ -292,7 +292,7 @@ def _coordinator_rules(parameters: GroupParameters, bounds: Bounds) -> Iterator[
         yield Rule(name="a simple consumer commits", reads=(GROUP, OFFSETS), effect=simple_commit)
 
 
-def _put_out(before: ClassicGroup, mail: Mail, out: Out, step: Step | None, bounds: Bounds) -> Outcomes:
+def _put_out(before: ClassicGroup, mail: Mail, out: Out, step: Step | None, bounds: ClassicBounds) -> Outcomes:
     if step is not None and step.group.generation <= bounds.generations:
         gone = frozenset(before.ids()) - frozenset(step.group.ids())
         yield step.group, _send(mail, step.released), out | gone
@@ -304,19 +304,19 @@ def _send(mail: Mail, answers: Released) -> Mail:
 
 
 def _pair_invariants(one: _Actions, other: _Actions, parameters: GroupParameters) -> Iterator[Invariant]:
-    def current(group: ClassicGroup, actions: _Actions, consumer: Consumer) -> bool:
+    def current(group: ClassicGroup, actions: _Actions, consumer: ClassicConsumer) -> bool:
         request = Heartbeat(consumer.member, consumer.generation, actions.instance)
         error = classic.heartbeat(group, request, parameters=parameters)
         return error in (Error.NONE, Error.REBALANCE_IN_PROGRESS)
 
-    def one_owner(mine: Consumer, yours: Consumer, group: ClassicGroup) -> bool:
+    def one_owner(mine: ClassicConsumer, yours: ClassicConsumer, group: ClassicGroup) -> bool:
         both = current(group, one, mine) and current(group, other, yours)
         return not both or not mine.owned & yours.owned
 
-    def was_put_out(mine: Consumer, yours: Consumer, out: Out) -> bool:
+    def was_put_out(mine: ClassicConsumer, yours: ClassicConsumer, out: Out) -> bool:
         return not mine.owned & yours.owned or bool({mine.member, yours.member} & out)
 
-    def owns(consumer: Consumer) -> bool:
+    def owns(consumer: ClassicConsumer) -> bool:
         return bool(consumer.owned)
 
     yield Invariant(name=TWO_OWNERS, reads=(one.place, other.place, GROUP), holds=one_owner, when=owns)

@@ -2,7 +2,7 @@
 
 A consumer has one heartbeat under way at a time, as KafkaConsumer does. Requests and answers are delayed and lost; what
 was not answered is sent again, with everything in it, so the coordinator can see it twice. It says what it owns when
-it has reconciled what it was told. Bounds are on epochs of the group and on the ids of each consumer.
+it has reconciled what it was told. ConsumerBounds are on epochs of the group and on the ids of each consumer.
 
 An offset that a consumer commits is higher the later its epoch: one that goes back was overwritten from an older one.
 """
@@ -50,7 +50,7 @@ INSTANCES_ARE_RELEASED = "an instance id changes hands only when it was released
 COMMITS_RISE = "a committed offset is never overwritten by a member of an older epoch"
 
 
-class Late(Enum):
+class LateHeartbeats(Enum):
     """Which heartbeats can still arrive after their sender has given them up and sent others."""
 
     NONE = auto()
@@ -62,7 +62,7 @@ class Late(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ConsumerBounds:
     """How much is explored: consumers by name, each with its instance id if it is static."""
 
     consumers: tuple[tuple[str, str | None], ...] = (("a", None), ("b", None))
@@ -72,7 +72,7 @@ class Bounds:
     steady: frozenset[str] = frozenset()
     """Consumers that do not crash, and whose heartbeats are answered at once."""
     commits: bool = False
-    late: Late = Late.NONE
+    late: LateHeartbeats = LateHeartbeats.NONE
     hasty: bool = False
     """Consumers that were not answered say again what they own even while they take over more, as KafkaConsumer does
     (HeartbeatState.buildRequestData): more than the protocol can stand."""
@@ -80,7 +80,7 @@ class Bounds:
     """Targets are computed some time after they are called for, as they may be since 4.3."""
 
 
-class Consumer(NamedTuple):
+class ConsumerClient(NamedTuple):
     """A consumer, as it sees itself."""
 
     member: MemberId = UNKNOWN_MEMBER
@@ -106,14 +106,14 @@ class Consumer(NamedTuple):
 GROUP, OFFSETS, FIRST_CONSUMER = range(3)
 
 
-def consumer_machine(parameters: GroupParameters, bounds: Bounds) -> Machine:
+def consumer_machine(parameters: GroupParameters, bounds: ConsumerBounds) -> Machine:
     """Everything that can happen to these consumers within these bounds."""
     consumers = [
         _Actions(name, instance, FIRST_CONSUMER + at, parameters, bounds)
         for at, (name, instance) in enumerate(bounds.consumers)
     ]
     return Machine(
-        initial=(ConsumerGroup(), Offsets(), *(Consumer() for _ in consumers)),
+        initial=(ConsumerGroup(), Offsets(), *(ConsumerClient() for _ in consumers)),
         rules=(*(rule for consumer in consumers for rule in consumer.rules()), *_assignor_rules(bounds)),
         invariants=(
             *(_no_double_assignment(one, other) for one, other in combinations(consumers, 2)),
@@ -143,7 +143,7 @@ class _Actions:
     instance: str | None
     place: int
     parameters: GroupParameters
-    bounds: Bounds
+    bounds: ConsumerBounds
 
     def rules(self) -> Iterator[Rule]:
         own, both = (self.place,), (self.place, GROUP)
@@ -155,7 +155,7 @@ class _Actions:
             yield Rule(name=f"{self.name} hears", reads=own, effect=self.hears)
             yield Rule(name=f"{self.name} is not heard or answered", reads=own, effect=self.gives_up)
             yield Rule(name=f"{self.name} crashes", reads=own, effect=self.crashes)
-            if self.bounds.late is not Late.NONE:
+            if self.bounds.late is not LateHeartbeats.NONE:
                 yield Rule(name=f"an old heartbeat of {self.name} arrives", reads=both, effect=self.late_arrives)
         yield Rule(name=f"{self.name} reconciles", reads=own, effect=self.reconciles)
         yield Rule(name=f"{self.name} leaves", reads=both, effect=self.leaves, when=_is_in)
@@ -165,13 +165,13 @@ class _Actions:
             yield Rule(name=f"{self.name} commits", reads=own, effect=self.commits, when=_is_in)
             yield Rule(name=arrival, reads=(self.place, GROUP, OFFSETS), effect=self.commit_arrives)
 
-    def heartbeats_at_once(self, consumer: Consumer, group: ConsumerGroup) -> Outcomes:
+    def heartbeats_at_once(self, consumer: ConsumerClient, group: ConsumerGroup) -> Outcomes:
         for (asking,) in self.heartbeats(consumer):
             for answered, after in self.arrives(asking, group):
                 for (heard,) in self.hears(answered):
                     yield heard, after
 
-    def heartbeats(self, consumer: Consumer) -> Outcomes:
+    def heartbeats(self, consumer: ConsumerClient) -> Outcomes:
         """With what has changed, or with everything when joining and when the last one was not answered."""
         if consumer.member == UNKNOWN_MEMBER:
             if consumer.ids == self.bounds.ids:
@@ -189,42 +189,42 @@ class _Actions:
         acknowledges = consumer.acknowledges and not reconciled
         yield (consumer._replace(asked=request, unheard=False, acknowledges=acknowledges),)
 
-    def arrives(self, consumer: Consumer, group: ConsumerGroup) -> Outcomes:
+    def arrives(self, consumer: ConsumerClient, group: ConsumerGroup) -> Outcomes:
         if consumer.asked is not None:
             for after, answer in self._handled(group, consumer.asked):
                 yield consumer._replace(asked=None, answer=answer), after
 
-    def late_arrives(self, consumer: Consumer, group: ConsumerGroup) -> Outcomes:
+    def late_arrives(self, consumer: ConsumerClient, group: ConsumerGroup) -> Outcomes:
         """Nobody waits for the answer any more."""
-        if consumer.late is not None and (self.bounds.late is Late.ANY or _looks_old(consumer.late, group)):
+        if consumer.late is not None and (self.bounds.late is LateHeartbeats.ANY or _looks_old(consumer.late, group)):
             for after, _ in self._handled(group, consumer.late):
                 yield consumer._replace(late=None), after
 
-    def hears(self, consumer: Consumer) -> Outcomes:
+    def hears(self, consumer: ConsumerClient) -> Outcomes:
         if consumer.answer is not None:
             yield (_heard(consumer._replace(answer=None), consumer.answer),)
 
-    def gives_up(self, consumer: Consumer) -> Outcomes:
+    def gives_up(self, consumer: ConsumerClient) -> Outcomes:
         """The request or its answer is lost or late: say everything next time (HeartbeatState.reset)."""
         if consumer.asked is not None or consumer.answer is not None:
-            late = consumer.asked if self.bounds.late is not Late.NONE else None
+            late = consumer.asked if self.bounds.late is not LateHeartbeats.NONE else None
             yield (consumer._replace(asked=None, answer=None, unheard=True, late=late or consumer.late),)
 
-    def reconciles(self, consumer: Consumer) -> Outcomes:
+    def reconciles(self, consumer: ConsumerClient) -> Outcomes:
         """Let go of what is not its any more, and take what is."""
         if consumer.owned != consumer.assignment:
             yield (consumer._replace(owned=consumer.assignment),)
 
-    def leaves(self, consumer: Consumer, group: ConsumerGroup) -> Outcomes:
+    def leaves(self, consumer: ConsumerClient, group: ConsumerGroup) -> Outcomes:
         """With everything let go of; a static member may want to come back."""
         for epoch in (LEAVE,) if self.instance is None else (LEAVE, LEAVE_FOR_A_WHILE):
             request = ConsumerGroupHeartbeat(consumer.member, epoch, self.instance)
             for after, _ in self._handled(group, request):
-                yield Consumer(ids=consumer.ids, commit=consumer.commit), after
+                yield ConsumerClient(ids=consumer.ids, commit=consumer.commit), after
 
-    def crashes(self, consumer: Consumer) -> Outcomes:
+    def crashes(self, consumer: ConsumerClient) -> Outcomes:
         """The process is gone, and another in its place; the commit that it sent last may still arrive."""
-        yield (Consumer(ids=consumer.ids, commit=consumer.commit),)
+        yield (ConsumerClient(ids=consumer.ids, commit=consumer.commit),)
 
     def session_expires(self, group: ConsumerGroup) -> Outcomes:
         for member in group.members:
@@ -232,14 +232,14 @@ class _Actions:
             if after is not None and after.epoch <= self.bounds.epochs:
                 yield (after,)
 
-    def commits(self, consumer: Consumer) -> Outcomes:
+    def commits(self, consumer: ConsumerClient) -> Outcomes:
         if consumer.commit is None:
             for partition in consumer.owned:
                 offsets = ((partition, consumer.epoch),)
                 request = OffsetCommit(offsets, consumer.member, consumer.epoch, self.instance)
                 yield (consumer._replace(commit=request),)
 
-    def commit_arrives(self, consumer: Consumer, group: ConsumerGroup, offsets: Offsets) -> Outcomes:
+    def commit_arrives(self, consumer: ConsumerClient, group: ConsumerGroup, offsets: Offsets) -> Outcomes:
         if consumer.commit is not None:
             result = commit(group, offsets, consumer.commit, parameters=self.parameters)
             yield consumer._replace(commit=None), group, result.offsets
@@ -258,7 +258,7 @@ class _Actions:
                 return  # nothing was to be assigned
 
 
-def _assignors(group: ConsumerGroup, bounds: Bounds) -> Iterator[Assignor | None]:
+def _assignors(group: ConsumerGroup, bounds: ConsumerBounds) -> Iterator[Assignor | None]:
     """One for each balanced assignment to the members that there can be after a heartbeat."""
     if bounds.slow_assignor and group.target_epoch > 0:
         yield None
@@ -266,7 +266,7 @@ def _assignors(group: ConsumerGroup, bounds: Bounds) -> Iterator[Assignor | None
         yield _choosing(choice, bounds)
 
 
-def _choosing(choice: int, bounds: Bounds) -> Assignor:
+def _choosing(choice: int, bounds: ConsumerBounds) -> Assignor:
     def chosen(members: tuple[ConsumerMember, ...]) -> Target:
         choices = balanced(tuple(member.id for member in members), bounds.partitions)
         return choices[choice % len(choices)]
@@ -275,12 +275,12 @@ def _choosing(choice: int, bounds: Bounds) -> Assignor:
 
 
 @cache
-def _most_choices(bounds: Bounds) -> int:
+def _most_choices(bounds: ConsumerBounds) -> int:
     ids = tuple(f"{name}{at}" for name, _ in bounds.consumers for at in range(bounds.ids))
     return max(len(balanced(ids[:members], bounds.partitions)) for members in range(1, len(ids) + 1))
 
 
-def _assignor_rules(bounds: Bounds) -> Iterator[Rule]:
+def _assignor_rules(bounds: ConsumerBounds) -> Iterator[Rule]:
     def computed(group: ConsumerGroup) -> Outcomes:
         """A target that was called for, some time later (computeDelayedTargetAssignment)."""
         if group.members:
@@ -291,13 +291,13 @@ def _assignor_rules(bounds: Bounds) -> Iterator[Rule]:
         yield Rule(name="a target is computed", reads=(GROUP,), effect=computed)
 
 
-def _heard(consumer: Consumer, answer: HeartbeatAnswer) -> Consumer:
+def _heard(consumer: ConsumerClient, answer: HeartbeatAnswer) -> ConsumerClient:
     """Do as the coordinator says, or let go of everything and join again (MembershipManager)."""
     if answer.error is Error.NONE:
         if answer.assignment in (None, consumer.assignment):
             return consumer._replace(epoch=answer.epoch)
         return consumer._replace(epoch=answer.epoch, assignment=answer.assignment, acknowledges=True)
-    afresh = Consumer(ids=consumer.ids, late=consumer.late, commit=consumer.commit)
+    afresh = ConsumerClient(ids=consumer.ids, late=consumer.late, commit=consumer.commit)
     if answer.error in (Error.FENCED_INSTANCE_ID, Error.UNRELEASED_INSTANCE_ID):
         return afresh._replace(fenced=True)
     return afresh._replace(member=consumer.member)  # fenced or unknown: it joins again with the id it has
@@ -312,20 +312,20 @@ def _looks_old(request: ConsumerGroupHeartbeat, group: ConsumerGroup) -> bool:
     return not unheard or request.owned is None or not request.owned <= partitions(member.assigned)
 
 
-def _may_ask(consumer: Consumer) -> bool:
+def _may_ask(consumer: ConsumerClient) -> bool:
     return consumer.asked is None and consumer.answer is None and not consumer.fenced
 
 
-def _has_asked(consumer: Consumer) -> bool:
+def _has_asked(consumer: ConsumerClient) -> bool:
     return consumer.asked is not None
 
 
-def _is_in(consumer: Consumer) -> bool:
+def _is_in(consumer: ConsumerClient) -> bool:
     return consumer.epoch > JOIN
 
 
 def _no_double_assignment(one: _Actions, other: _Actions) -> Invariant:
-    def holds(mine: Consumer, yours: Consumer, group: ConsumerGroup) -> bool:
+    def holds(mine: ConsumerClient, yours: ConsumerClient, group: ConsumerGroup) -> bool:
         both = group.member(mine.member) and group.member(yours.member)
         return not both or not mine.owned & yours.owned
 
@@ -334,11 +334,11 @@ def _no_double_assignment(one: _Actions, other: _Actions) -> Invariant:
 
 
 def _consumer_invariants(actions: _Actions) -> Iterator[Invariant]:
-    def owned_is_held(consumer: Consumer, group: ConsumerGroup) -> bool:
+    def owned_is_held(consumer: ConsumerClient, group: ConsumerGroup) -> bool:
         member = group.member(consumer.member)
         return member is None or all(member.holds(partition) for partition in consumer.owned)
 
-    def valid_member_epoch(consumer: Consumer, group: ConsumerGroup) -> bool:
+    def valid_member_epoch(consumer: ConsumerClient, group: ConsumerGroup) -> bool:
         if group.member(consumer.member) is None or consumer.epoch != group.target_epoch:
             return True
         return all(not consumer.owned & its for member_id, its in group.target if member_id != consumer.member)
@@ -368,7 +368,7 @@ def _valid_stable_group(group: ConsumerGroup) -> bool:
     return all(partitions(member.assigned) == group.target_of(member.id) for member in group.members)
 
 
-def _legal_target(group: ConsumerGroup, bounds: Bounds) -> bool:
+def _legal_target(group: ConsumerGroup, bounds: ConsumerBounds) -> bool:
     """Of the members that it was computed for; who has left since has none."""
     given = [partition for _, its in group.target for partition in its]
     all_given = set(given) == set(range(bounds.partitions))

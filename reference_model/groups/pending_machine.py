@@ -44,7 +44,7 @@ class Transaction(StrEnum):
     ABORTING = "decided to abort; the marker is not in the log of offsets yet"
 
 
-class Producer(NamedTuple):
+class OffsetProducer(NamedTuple):
     transaction: Transaction = Transaction.NONE
     offset: int = NO_OFFSET
     """The last that it sent in the transaction."""
@@ -69,7 +69,7 @@ def pending_machine(parameters: GroupParameters, *, producers: int = 2, commits:
     """So many producers and a plain consumer, which commit so often in all."""
     actions = _Actions(parameters, commits)
     return Machine(
-        initial=(Offsets(), 0, frozenset(), Reading(), *(Producer() for _ in range(producers))),
+        initial=(Offsets(), 0, frozenset(), Reading(), *(OffsetProducer() for _ in range(producers))),
         rules=(
             *actions.plain_rules(),
             *(rule for producer in range(producers) for rule in actions.rules_of(producer)),
@@ -96,23 +96,26 @@ class _Actions(NamedTuple):
     def rules_of(self, producer: ProducerId) -> Iterator[Rule]:
         place = FIRST_PRODUCER + producer
 
-        def sends(transaction: Producer, offsets: Offsets, count: int) -> Outcomes:
+        def sends(transaction: OffsetProducer, offsets: Offsets, count: int) -> Outcomes:
             """TxnOffsetCommit"""
             if transaction.transaction in (Transaction.NONE, Transaction.OPEN) and count < self.commits:
                 request = OffsetCommit(((PARTITION, count),), producer=producer)
                 after = commit(GROUP, offsets, request, parameters=self.parameters).offsets
-                yield Producer(Transaction.OPEN, count), after, count + 1
+                yield OffsetProducer(Transaction.OPEN, count), after, count + 1
 
-        def decides(transaction: Producer, decided: Decided) -> Outcomes:
+        def decides(transaction: OffsetProducer, decided: Decided) -> Outcomes:
             """EndTxn; from here on the offset counts by right, or never will."""
             if transaction.transaction is Transaction.OPEN:
                 yield transaction._replace(transaction=Transaction.ABORTING), decided
                 yield transaction._replace(transaction=Transaction.COMMITTING), decided | {transaction.offset}
 
-        def marker_arrives(transaction: Producer, offsets: Offsets) -> Outcomes:
+        def marker_arrives(transaction: OffsetProducer, offsets: Offsets) -> Outcomes:
             if transaction.transaction in (Transaction.COMMITTING, Transaction.ABORTING):
                 committed = transaction.transaction is Transaction.COMMITTING
-                yield Producer(), end_transaction(offsets, producer, committed=committed, parameters=self.parameters)
+                yield (
+                    OffsetProducer(),
+                    end_transaction(offsets, producer, committed=committed, parameters=self.parameters),
+                )
 
         yield Rule(name=f"producer {producer} sends offsets", reads=(place, OFFSETS, COUNT), effect=sends)
         yield Rule(name=f"producer {producer} ends its transaction", reads=(place, DECIDED), effect=decides)

@@ -11,7 +11,7 @@ from reference_model.producer_state import Marker, check_marker
 from reference_model.transactions import coordinator as rules
 from reference_model.transactions.coordinator import Partition
 from reference_model.transactions.partition import Leader, append, replicate, succeeded
-from reference_model.transactions.world import Bounds, Coordinator, Late
+from reference_model.transactions.world import Coordinator, Late, TransactionBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Background:
     """Each is one action: its guard, then what stands where afterwards, for each way in which it can happen."""
 
     parameters: Parameters
-    bounds: Bounds
+    bounds: TransactionBounds
 
     def send_marker(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
         """A partition takes the marker of a decided transaction (KafkaApis.handleWriteTxnMarkersRequest)."""

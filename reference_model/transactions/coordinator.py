@@ -27,7 +27,7 @@ MAX_TIMEOUT_MS = 900_000
 """transaction.max.timeout.ms, by default"""
 
 
-class State(StrEnum):
+class TransactionState(StrEnum):
     """What stands in the log of one transactional id. PrepareEpochFence and Dead never do."""
 
     EMPTY = "Empty"
@@ -38,9 +38,9 @@ class State(StrEnum):
     COMPLETE_ABORT = "CompleteAbort"
 
 
-PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+PREPARED = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 """Decided, with markers under way: the completion is pending, and whatever comes meanwhile has to wait."""
-COMPLETED = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+COMPLETED = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 
 class Producer(NamedTuple):
@@ -50,7 +50,7 @@ class Producer(NamedTuple):
     epoch: int
 
 
-NOBODY = Producer(NO_PRODUCER_ID, NO_EPOCH)
+NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_EPOCH)
 """Whom a client names that does not know who it is."""
 
 
@@ -58,7 +58,7 @@ class Transactional(NamedTuple):
     """One transactional id (TransactionMetadata)."""
 
     producer: Producer
-    state: State = State.EMPTY
+    state: TransactionState = TransactionState.EMPTY
     partitions: Partitions = frozenset()
     last_epoch: int = NO_EPOCH
     """The epoch before this one, if its owner raised it himself: he may have to ask again (KIP-360)."""
@@ -103,7 +103,7 @@ class Answer(NamedTuple):
     producer: Producer | None = None
 
 
-Outcome: TypeAlias = tuple[Transactional | None, Answer]
+Answered: TypeAlias = tuple[Transactional | None, Answer]
 
 
 def init_producer_id(
@@ -113,9 +113,9 @@ def init_producer_id(
     *,
     fresh: ProducerId,
     max_timeout_ms: int = MAX_TIMEOUT_MS,
-) -> Outcome:
+) -> Answered:
     """TransactionCoordinator.handleInitProducerId; `fresh` is the next producer id that nobody has."""
-    expected = None if request.expected == NOBODY else request.expected
+    expected = None if request.expected == NO_PRODUCER else request.expected
     if expected is not None and NO_EPOCH in expected:  # an id without an epoch, or an epoch without an id
         return transactional, Answer(Error.INVALID_REQUEST)
     if not 0 < request.timeout_ms <= max_timeout_ms:
@@ -125,7 +125,7 @@ def init_producer_id(
         return known, Answer(Error.CONCURRENT_TRANSACTIONS)
     if expected is not None and not _may_be(known, expected):
         return known, _fenced_answer(request.version, fenced_from=4)
-    if known.state is State.ONGOING and parameters.guards(mutants.ABORT_ON_INIT):
+    if known.state is TransactionState.ONGOING and parameters.guards(mutants.ABORT_ON_INIT):
         # Whoever has it open is fenced, and the client has to ask again
         return _fenced(known, parameters, fresh), Answer(Error.CONCURRENT_TRANSACTIONS)
     after, answer = _initialized(known, expected, parameters, fresh)
@@ -148,7 +148,9 @@ def _may_be(known: Transactional, expected: Producer) -> bool:
     return expected.id == known.previous_id and expected.epoch >= LAST_EPOCH  # it did not learn of its new id
 
 
-def _initialized(known: Transactional, expected: Producer | None, parameters: Parameters, fresh: ProducerId) -> Outcome:
+def _initialized(
+    known: Transactional, expected: Producer | None, parameters: Parameters, fresh: ProducerId
+) -> Answered:
     """Another epoch (prepareIncrementProducerEpoch), or another id if they are used up (prepareProducerIdRotation)."""
     identifier, epoch = known.producer
     if epoch >= LAST_EPOCH:
@@ -166,7 +168,9 @@ def _initialized(known: Transactional, expected: Producer | None, parameters: Pa
     return after, Answer(producer=producer)
 
 
-def add_partitions(transactional: Transactional | None, request: AddPartitionsToTxn, parameters: Parameters) -> Outcome:
+def add_partitions(
+    transactional: Transactional | None, request: AddPartitionsToTxn, parameters: Parameters
+) -> Answered:
     """TransactionCoordinator.handleAddPartitionsToTransaction. In version 2 brokers ask it for what a client writes."""
     if transactional is None:
         return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
@@ -180,7 +184,7 @@ def add_partitions(transactional: Transactional | None, request: AddPartitionsTo
     if waits:
         return transactional, Answer(Error.CONCURRENT_TRANSACTIONS)
     partitions = transactional.partitions | request.partitions
-    return transactional._replace(state=State.ONGOING, partitions=partitions, unmarked=frozenset()), Answer()
+    return transactional._replace(state=TransactionState.ONGOING, partitions=partitions, unmarked=frozenset()), Answer()
 
 
 def verify_partition(transactional: Transactional | None, producer: Producer, partition: Partition) -> Error:
@@ -197,7 +201,7 @@ def verify_partition(transactional: Transactional | None, producer: Producer, pa
 
 def end_transaction(
     transactional: Transactional | None, request: EndTxn, parameters: Parameters, *, fresh: ProducerId
-) -> Outcome:
+) -> Answered:
     """TransactionCoordinator.handleEndTransaction: the answer does not wait for the markers."""
     if transactional is None:
         return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
@@ -207,7 +211,7 @@ def end_transaction(
     error = _mismatch(transactional, request.producer, checked=checked)
     if error is not Error.NONE:
         return transactional, Answer(versions.told(error, request.version, fenced_from=2))
-    if transactional.state is State.ONGOING:
+    if transactional.state is TransactionState.ONGOING:
         after = _prepared(transactional, commit=request.commit)
         return after, Answer(producer=after.producer)
     return transactional, _answer_without_transaction(transactional, request, parameters)
@@ -217,7 +221,7 @@ def _answer_without_transaction(transactional: Transactional, request: EndTxn, p
     """An end that was asked for before is answered as it was then, or has to wait for its markers."""
     if transactional.state in PREPARED:
         return Answer(Error.CONCURRENT_TRANSACTIONS)
-    same = State.COMPLETE_COMMIT if request.commit else State.COMPLETE_ABORT
+    same = TransactionState.COMPLETE_COMMIT if request.commit else TransactionState.COMPLETE_ABORT
     opposite = transactional.state in COMPLETED and not parameters.guards(mutants.END_DIRECTION_CHECK)
     if transactional.state is same or opposite:
         return Answer(producer=transactional.producer)
@@ -226,7 +230,7 @@ def _answer_without_transaction(transactional: Transactional, request: EndTxn, p
 
 def _end_in_version_2(
     transactional: Transactional, request: EndTxn, parameters: Parameters, fresh: ProducerId
-) -> Outcome:
+) -> Answered:
     """Each end raises the epoch, so a request with the epoch before this one is a repeated one (KIP-890 part 2).
 
     While markers are written everybody has to wait, before anybody looks who he is.
@@ -243,7 +247,7 @@ def _end_in_version_2(
     if not accepted and parameters.guards(mutants.END_EPOCH_CHECK):
         return transactional, Answer(Error.PRODUCER_FENCED)
     empty = not repeated  # nothing is open: an abort raises the epoch, a commit is an error
-    if state is State.ONGOING or (empty and not request.commit):
+    if state is TransactionState.ONGOING or (empty and not request.commit):
         after = _bumped(_prepared(transactional, commit=request.commit), parameters, fresh)
         return after, Answer(producer=Producer(after.next_id, 0) if _rotates(after) else after.producer)
     if empty:
@@ -253,7 +257,7 @@ def _end_in_version_2(
 
 def abort_timed_out(transactional: Transactional, parameters: Parameters, *, fresh: ProducerId) -> Transactional | None:
     """The transaction was open for too long; None where none is (abortTimedOutTransactions)."""
-    return _fenced(transactional, parameters, fresh) if transactional.state is State.ONGOING else None
+    return _fenced(transactional, parameters, fresh) if transactional.state is TransactionState.ONGOING else None
 
 
 def _fenced(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
@@ -272,7 +276,7 @@ def _fenced(transactional: Transactional, parameters: Parameters, fresh: Produce
 
 def _prepared(transactional: Transactional, *, commit: bool) -> Transactional:
     """In the old version; `_bumped` makes it one of version 2."""
-    state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+    state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
     return transactional._replace(state=state, unmarked=transactional.partitions, version=0)
 
 
@@ -308,7 +312,7 @@ def _mismatch(transactional: Transactional, producer: Producer, *, checked: bool
 
 def marker(transactional: Transactional, coordinator_epoch: int) -> Marker:
     """What is sent to every partition of a decided transaction (TransactionMarkerChannelManager)."""
-    commit = transactional.state is State.PREPARE_COMMIT
+    commit = transactional.state is TransactionState.PREPARE_COMMIT
     return Marker(*transactional.producer, commit, coordinator_epoch, transactional.version)
 
 
@@ -323,13 +327,13 @@ def complete(transactional: Transactional, parameters: Parameters) -> Transactio
         return None
     if transactional.unmarked and parameters.guards(mutants.COMPLETE_WAITS_FOR_MARKERS):
         return None
-    committed = transactional.state is State.PREPARE_COMMIT
+    committed = transactional.state is TransactionState.PREPARE_COMMIT
     rotates = _rotates(transactional)
     return transactional._replace(
         producer=Producer(transactional.next_id, 0) if rotates else transactional.producer,
         previous_id=transactional.producer.id if transactional.version >= 2 else transactional.previous_id,
         next_id=NO_PRODUCER_ID,
-        state=State.COMPLETE_COMMIT if committed else State.COMPLETE_ABORT,
+        state=TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT,
         partitions=frozenset(),
         unmarked=frozenset(),
     )

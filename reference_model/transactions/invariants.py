@@ -9,9 +9,9 @@ from reference_model.machine import Invariant, Transition
 from reference_model.parameters import Parameters
 from reference_model.producer_state import LAST_SEQUENCE, Accepted, Batch, Marker, Offset, check_marker
 from reference_model.transactions.client import Client
-from reference_model.transactions.coordinator import PREPARED, Partition, State, marker
+from reference_model.transactions.coordinator import PREPARED, Partition, TransactionState, marker
 from reference_model.transactions.partition import Leader, Source, source_of
-from reference_model.transactions.world import Bounds, Coordinator
+from reference_model.transactions.world import Coordinator, TransactionBounds
 
 SEQUENCES = "sequences-contiguous"
 READ_COMMITTED = "read-committed"
@@ -25,7 +25,12 @@ NOT_FENCED = "alone-not-fenced"
 
 
 def of(
-    parameters: Parameters, bounds: Bounds, *, coordinator: int, clients: tuple[int, ...], partitions: tuple[int, ...]
+    parameters: Parameters,
+    bounds: TransactionBounds,
+    *,
+    coordinator: int,
+    clients: tuple[int, ...],
+    partitions: tuple[int, ...],
 ) -> tuple[Invariant | Transition, ...]:
     """All of them, for a machine with these parts at these places."""
     found: list[Invariant | Transition] = [
@@ -120,7 +125,7 @@ def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordin
     ongoing = leader.log.known.transactions.ongoing
     if not ongoing or transactional is None:
         return not ongoing
-    if transactional.state is State.ONGOING:
+    if transactional.state is TransactionState.ONGOING:
         return partition in transactional.partitions
     if transactional.state not in PREPARED or partition not in transactional.unmarked:
         return False
@@ -133,6 +138,6 @@ def not_misled(client: Client) -> bool:
     return not client.misled
 
 
-def fenced_in_time(bounds: Bounds, client: Client, coordinator: Coordinator) -> bool:
+def fenced_in_time(bounds: TransactionBounds, client: Client, coordinator: Coordinator) -> bool:
     """A client that is alone is never told that it is fenced, but after its time was up."""
     return not client.fenced or coordinator.timeouts < bounds.timeouts

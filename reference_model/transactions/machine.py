@@ -16,14 +16,14 @@ from reference_model.transactions.client import aborts, commits, starting
 from reference_model.transactions.coordinator import Partition, Producer, Transactional
 from reference_model.transactions.partition import Leader
 from reference_model.transactions.requests import Requests
-from reference_model.transactions.world import Bounds, Coordinator
+from reference_model.transactions.world import Coordinator, TransactionBounds
 
 COORDINATOR = 0
 FIRST_CLIENT = 1
 FIRST_PARTITION = 3
 
 
-def machine(parameters: Parameters, bounds: Bounds) -> Machine:
+def machine(parameters: Parameters, bounds: TransactionBounds) -> Machine:
     """The machine: the coordinator is its first part, then come A and B, then the partitions."""
     before = None if bounds.first_epoch == NO_EPOCH else Transactional(Producer(0, bounds.first_epoch))
     return Machine(
@@ -46,7 +46,7 @@ def machine(parameters: Parameters, bounds: Bounds) -> Machine:
     )
 
 
-def _rules(parameters: Parameters, bounds: Bounds) -> list[Rule]:
+def _rules(parameters: Parameters, bounds: TransactionBounds) -> list[Rule]:
     requests, background = Requests(parameters, bounds), Background(parameters, bounds)
     found = [
         Rule(name="the coordinator completes the transaction", reads=(COORDINATOR,), effect=background.complete),

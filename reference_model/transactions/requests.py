@@ -23,10 +23,10 @@ from reference_model.transactions.coordinator import (
     EndTxn,
     InitProducerId,
     Partition,
-    State,
+    TransactionState,
 )
 from reference_model.transactions.partition import Leader, Source, Verified, append, check, client_of, keep
-from reference_model.transactions.world import Bounds, Coordinator, Late
+from reference_model.transactions.world import Coordinator, Late, TransactionBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Requests:
     """Each is one action: its guard, then what stands where afterwards, for each way in which it can happen."""
 
     parameters: Parameters
-    bounds: Bounds
+    bounds: TransactionBounds
 
     def initialize(self, client: Client, coordinator: Coordinator) -> Outcomes:
         """A client asks who it is: as a new one, or to take another epoch."""
@@ -87,7 +87,7 @@ class Requests:
         before = coordinator.transactional
         transactional, answer = rules.end_transaction(before, request, self.parameters, fresh=coordinator.fresh)
         after = coordinator.after(transactional)
-        if before is not None and before.state is State.ONGOING and transactional != before:
+        if before is not None and before.state is TransactionState.ONGOING and transactional != before:
             after = after._replace(decided=after.decided | {(source, request.commit)})
         return after, answer
 

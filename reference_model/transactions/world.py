@@ -23,7 +23,7 @@ class Late(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class TransactionBounds:
     """How much can happen."""
 
     transactions: tuple[int, int] = (2, 0)

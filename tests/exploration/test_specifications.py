@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from harness.exploration import explore
-from harness.exploration.ours import CONTROLLER, REPLICATION
+from harness.exploration.ours import CONTROLLER, GROUPS, REPLICATION, TRANSACTIONS
 from harness.exploration.specifications import SPECIFICATIONS, chosen
-from reference_model.mutants import FETCH_BROKER_EPOCH, FETCH_LEADER_EPOCH
+from reference_model.mutants import FETCH_LEADER_EPOCH
 from reference_model.search import explore as explore_alone
 
-QUICK = {"pending-offsets", "idempotence", "async-isr", *(one.name for one in (*REPLICATION, *CONTROLLER))}
-SLOW = {FETCH_BROKER_EPOCH, FETCH_LEADER_EPOCH}
-"""These take half a million states."""
+QUICK = {"async-isr", *(one.name for one in (*REPLICATION, *CONTROLLER, *TRANSACTIONS, *GROUPS))}
+SLOW = {FETCH_LEADER_EPOCH}
+"""That takes half a million states."""
 
 MUTANTS = [
     pytest.param(name, mutant, marks=[] if name in QUICK and mutant not in SLOW else [pytest.mark.long])

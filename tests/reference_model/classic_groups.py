@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reference_model.errors import Error
-from reference_model.groups.classic import Heartbeat, JoinGroup, Outcome, SyncGroup, heartbeat, join, sync
+from reference_model.groups.classic import Handled, Heartbeat, JoinGroup, SyncGroup, heartbeat, join, sync
 from reference_model.groups.generations import ClassicGroup, Protocol, Step, join_time_passes
 from reference_model.groups.parameters import GroupParameters
 
@@ -12,7 +12,7 @@ NONE = frozenset[int]()
 P0, P1 = frozenset({0}), frozenset({1})
 
 
-def joins(group: ClassicGroup, member: str, instance: str | None = None, *, new: str = "new", by: str = "") -> Outcome:
+def joins(group: ClassicGroup, member: str, instance: str | None = None, *, new: str = "new", by: str = "") -> Handled:
     return join(group, JoinGroup(member, instance, (Protocol("range", by),)), new_id=new, parameters=KAFKA)
 
 

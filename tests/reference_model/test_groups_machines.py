@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import pytest
 
+from harness.exploration.ours import GROUPS
 from reference_model.errors import Error
 from reference_model.groups import classic_machine as classic
 from reference_model.groups import consumer_machine as consumer
 from reference_model.groups import mutants
 from reference_model.groups.consumer import ConsumerGroup, ConsumerGroupHeartbeat, heartbeat
-from reference_model.groups.consumer_machine import Late
+from reference_model.groups.consumer_machine import LateHeartbeats
 from reference_model.groups.parameters import GroupParameters, group_parameters_for
 from reference_model.groups.pending_machine import (
-    NEWEST_COUNTS,
-    ONLY_COMMITTED_COUNTS,
-    ONLY_COMMITTED_IS_READ,
-    STABLE_IS_NEWEST,
     pending_machine,
 )
 from reference_model.machine import Machine, State
@@ -35,15 +31,15 @@ B_STEADY, BC_STEADY = frozenset("b"), frozenset("bc")
 Build = Callable[[GroupParameters], Machine]
 
 
-def classic_(bounds: classic.Bounds) -> Build:
+def classic_(bounds: classic.ClassicBounds) -> Build:
     return lambda parameters: classic.classic_machine(parameters, bounds)
 
 
-def consumer_(bounds: consumer.Bounds) -> Build:
+def consumer_(bounds: consumer.ConsumerBounds) -> Build:
     return lambda parameters: consumer.consumer_machine(parameters, bounds)
 
 
-COMMITS = consumer_(consumer.Bounds(partitions=1, commits=True, steady=B_STEADY))
+COMMITS = consumer_(consumer.ConsumerBounds(partitions=1, commits=True, steady=B_STEADY))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,30 +53,34 @@ class Explored:
 
 
 EXPLORED = {
-    "classic": Explored(build=classic_(classic.Bounds()), states=7_778),
-    "classic with commits": Explored(build=classic_(classic.Bounds(partitions=1, commits=True)), states=32_664),
-    "classic, one instance id": Explored(build=classic_(classic.Bounds(consumers=TWINS, commits=True)), states=11_574),
-    "classic, static and dynamic": Explored(
-        build=classic_(classic.Bounds(consumers=STATIC_AND_DYNAMIC, partitions=1, commits=True)), states=43_310
+    "classic": Explored(build=classic_(classic.ClassicBounds()), states=7_778),
+    "classic with commits": Explored(build=classic_(classic.ClassicBounds(partitions=1, commits=True)), states=32_664),
+    "classic, one instance id": Explored(
+        build=classic_(classic.ClassicBounds(consumers=TWINS, commits=True)), states=11_574
     ),
-    "consumer": Explored(build=consumer_(consumer.Bounds()), states=36_335),
+    "classic, static and dynamic": Explored(
+        build=classic_(classic.ClassicBounds(consumers=STATIC_AND_DYNAMIC, partitions=1, commits=True)), states=43_310
+    ),
+    "consumer": Explored(build=consumer_(consumer.ConsumerBounds()), states=36_335),
     "consumer of 4.1": Explored(
-        build=consumer_(consumer.Bounds(epochs=4, partitions=1, steady=B_STEADY)), states=6_999, parameters=KAFKA_41
+        build=consumer_(consumer.ConsumerBounds(epochs=4, partitions=1, steady=B_STEADY)),
+        states=6_999,
+        parameters=KAFKA_41,
     ),
     "consumer with commits": Explored(build=COMMITS, states=17_610),
     "consumer of 4.1 with commits": Explored(build=COMMITS, states=17_610, parameters=KAFKA_41),
     "consumer, slow assignor": Explored(
-        build=consumer_(consumer.Bounds(slow_assignor=True, steady=B_STEADY)), states=13_489
+        build=consumer_(consumer.ConsumerBounds(slow_assignor=True, steady=B_STEADY)), states=13_489
     ),
     "consumer, one instance id": Explored(
-        build=consumer_(consumer.Bounds(consumers=TWINS, ids=2, partitions=1)), states=11_265
+        build=consumer_(consumer.ConsumerBounds(consumers=TWINS, ids=2, partitions=1)), states=11_265
     ),
     "consumer, static and dynamic": Explored(
-        build=consumer_(consumer.Bounds(consumers=STATIC_AND_DYNAMIC, ids=2, partitions=1, steady=B_STEADY)),
+        build=consumer_(consumer.ConsumerBounds(consumers=STATIC_AND_DYNAMIC, ids=2, partitions=1, steady=B_STEADY)),
         states=7_663,
     ),
     "consumer, late heartbeats": Explored(
-        build=consumer_(consumer.Bounds(epochs=4, partitions=1, late=Late.FENCED, steady=B_STEADY)),
+        build=consumer_(consumer.ConsumerBounds(epochs=4, partitions=1, late=LateHeartbeats.FENCED, steady=B_STEADY)),
         states=26_069,
         depth=18,
     ),
@@ -88,11 +88,13 @@ EXPLORED = {
 }
 EXPLORED_LONG = {
     "classic, second ids": Explored(
-        build=classic_(classic.Bounds(consumers=STATIC_AND_DYNAMIC, partitions=1, ids=2)), states=344_072
+        build=classic_(classic.ClassicBounds(consumers=STATIC_AND_DYNAMIC, partitions=1, ids=2)), states=344_072
     ),
-    "three consumers": Explored(build=consumer_(consumer.Bounds(consumers=THREE, steady=BC_STEADY)), states=130_764),
+    "three consumers": Explored(
+        build=consumer_(consumer.ConsumerBounds(consumers=THREE, steady=BC_STEADY)), states=130_764
+    ),
     "three consumers of 4.1": Explored(
-        build=consumer_(consumer.Bounds(consumers=THREE, partitions=3, steady=BC_STEADY)),
+        build=consumer_(consumer.ConsumerBounds(consumers=THREE, partitions=3, steady=BC_STEADY)),
         states=504_578,
         parameters=KAFKA_41,
     ),
@@ -113,61 +115,28 @@ def test_all_that_must_be_true_is(explored: Explored) -> None:
     assert exploration.states == explored.states
 
 
-class Mutant(NamedTuple):
-    """What goes wrong without this guard within which of the bounds above, and after how many actions."""
-
-    guard: str
-    within: str
-    breaks: str
-    depth: int
-
-
-MUTANTS = [
-    Mutant(mutants.JOIN_WAITS_FOR_MEMBERS, "classic with commits", classic.ZOMBIES_WERE_PUT_OUT, 13),
-    Mutant(mutants.GENERATION_OF_HEARTBEAT, "classic, static and dynamic", classic.TWO_OWNERS, 12),
-    Mutant(mutants.NEW_ID_FOR_INSTANCE, "classic, one instance id", classic.TWO_OWNERS, 9),
-    Mutant(mutants.GENERATION_OF_COMMIT, "classic, static and dynamic", classic.COMMITS_RISE, 16),
-    Mutant(mutants.MEMBER_OF_COMMIT, "classic, one instance id", classic.COMMITS_RISE, 13),
-    Mutant(mutants.SIMPLE_WHEN_EMPTY, "classic with commits", classic.COMMITS_RISE, 10),
-    Mutant(mutants.REVOKE_BEFORE_ADVANCE, "consumer", consumer.NO_DOUBLE_CLIENT_ASSIGNMENT, 13),
-    Mutant(mutants.RELEASE_BEFORE_ASSIGN, "consumer", consumer.NO_DOUBLE_CLIENT_ASSIGNMENT, 8),
-    Mutant(mutants.EPOCH_OF_HEARTBEAT, "consumer, late heartbeats", consumer.OWNED_IS_HELD, 18),
-    Mutant(mutants.INSTANCE_RELEASED, "consumer, one instance id", consumer.INSTANCES_ARE_RELEASED, 4),
-    Mutant(mutants.MEMBER_OF_COMMIT, "consumer with commits", consumer.COMMITS_RISE, 11),
-    Mutant(mutants.EPOCH_OF_COMMIT, "consumer with commits", consumer.COMMITS_RISE, 16),
-    Mutant(mutants.ASSIGNMENT_EPOCH_OF_COMMIT, "consumer with commits", consumer.COMMITS_RISE, 16),
-    Mutant(mutants.PENDING_UNTIL_MARKER, "transactions", ONLY_COMMITTED_IS_READ, 2),
-    Mutant(mutants.UNSTABLE_WHILE_PENDING, "transactions", STABLE_IS_NEWEST, 3),
-    Mutant(mutants.ABORT_DROPS_PENDING, "transactions", ONLY_COMMITTED_COUNTS, 3),
-    Mutant(mutants.NEWEST_RECORD_STAYS, "transactions", NEWEST_COUNTS, 4),
-]
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.guard} in {mutant.within}")
-def test_every_guard_is_needed(mutant: Mutant) -> None:
-    without = replace(KAFKA, dropped=frozenset({mutant.guard}))
-    exploration = explore(EXPLORED[mutant.within].build(without), depth=mutant.depth)
-    violation = exploration.violations[mutant.breaks]
-    assert violation.depth == len(violation.trace) == mutant.depth
-
-
-def test_every_mutant_is_among_them() -> None:
+def test_every_guard_is_tried() -> None:
+    """Where it shows, in tests/exploration."""
     named = {guard for name, guard in vars(mutants).items() if name.isupper()}
-    assert {mutant.guard for mutant in MUTANTS} == named
+    assert named == {guard for specification in GROUPS for guard in specification.mutants}
 
 
 @pytest.mark.parametrize(
     ("bounds", "depth"),
     [
         pytest.param(
-            consumer.Bounds(hasty=True, steady=B_STEADY),
+            consumer.ConsumerBounds(hasty=True, steady=B_STEADY),
             11,
             id="a consumer that was not answered says again what it owned before it takes over more",
         ),
-        pytest.param(consumer.Bounds(late=Late.ANY, steady=B_STEADY), 10, id="a heartbeat arrives after the next one"),
+        pytest.param(
+            consumer.ConsumerBounds(late=LateHeartbeats.ANY, steady=B_STEADY),
+            10,
+            id="a heartbeat arrives after the next one",
+        ),
     ],
 )
-def test_what_the_consumer_protocol_cannot_stand(bounds: consumer.Bounds, depth: int) -> None:
+def test_what_the_consumer_protocol_cannot_stand(bounds: consumer.ConsumerBounds, depth: int) -> None:
     """A heartbeat says what is owned when it is sent, not when it arrives: if a partition that was taken over in
     between is to be revoked, the coordinator believes that it was, and gives it to another."""
     exploration = explore(consumer.consumer_machine(KAFKA, bounds), depth=depth)
@@ -178,7 +147,7 @@ def test_what_the_consumer_protocol_cannot_stand(bounds: consumer.Bounds, depth:
 @pytest.mark.parametrize(("parameters", "broken"), [(KAFKA_41, set()), (KAFKA, {consumer.COMMITS_RISE})])
 def test_since_4_3_a_late_commit_of_the_same_epoch_can_go_back(parameters: GroupParameters, broken: set[str]) -> None:
     """See test_groups_offsets for the same, request by request."""
-    build = consumer_(consumer.Bounds(consumers=THREE, commits=True, steady=BC_STEADY))
+    build = consumer_(consumer.ConsumerBounds(consumers=THREE, commits=True, steady=BC_STEADY))
     assert set(explore(build(parameters), depth=14).violations) == broken
 
 
@@ -244,7 +213,7 @@ def test_a_classic_rebalance_can_always_complete() -> None:
 
     It may take two generations: one with those whose JoinGroup waited when they crashed, and one without them.
     """
-    machine = classic_(classic.Bounds(generations=3))(KAFKA)
+    machine = classic_(classic.ClassicBounds(generations=3))(KAFKA)
     starts = [state for state in reachable(machine) if state[classic.GROUP].generation < 2]
     assert unable_to_settle(without_faults(machine), starts, classic.settled) == []
     assert any(not classic.settled(state) for state in starts)
@@ -267,7 +236,7 @@ def heard(state: State, parameters: GroupParameters) -> bool:
 )
 def test_a_rebalance_of_the_consumer_protocol_can_always_complete(parameters: GroupParameters) -> None:
     """From whatever state in which the members are alive, if from then on nothing more happens to them."""
-    machine = consumer_(consumer.Bounds(steady=B_STEADY, epochs=4))(parameters)
+    machine = consumer_(consumer.ConsumerBounds(steady=B_STEADY, epochs=4))(parameters)
     starts = [state for state in reachable(machine) if heard(state, parameters)]
     assert unable_to_settle(without_faults(machine), starts, consumer.settled) == []
     assert any(not consumer.settled(state) for state in starts)

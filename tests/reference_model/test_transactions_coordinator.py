@@ -13,15 +13,15 @@ from reference_model.transactions import mutants
 from reference_model.transactions.coordinator import (
     LAST_EPOCH,
     MAX_TIMEOUT_MS,
+    NO_PRODUCER,
     NO_PRODUCER_ID,
-    NOBODY,
     AddPartitionsToTxn,
     Answer,
     EndTxn,
     InitProducerId,
     Producer,
-    State,
     Transactional,
+    TransactionState,
     abort_timed_out,
     add_partitions,
     complete,
@@ -43,8 +43,12 @@ FRESH = 20
 ME = Producer(10, 3)
 
 
-def known(state: State, producer: Producer = ME, *partitions: int, last_epoch: int = -1) -> Transactional:
-    unmarked = frozenset(partitions) if state in (State.PREPARE_COMMIT, State.PREPARE_ABORT) else frozenset()
+def known(state: TransactionState, producer: Producer = ME, *partitions: int, last_epoch: int = -1) -> Transactional:
+    unmarked = (
+        frozenset(partitions)
+        if state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+        else frozenset()
+    )
     return Transactional(producer, state, frozenset(partitions), last_epoch, unmarked=unmarked)
 
 
@@ -79,28 +83,30 @@ class TestInitProducerId:
         assert after == Transactional(Producer(FRESH, 0), previous_id=FRESH)
 
     @BOTH
-    @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
-    def test_the_next_client_gets_the_next_epoch(self, parameters: Parameters, state: State) -> None:
+    @pytest.mark.parametrize(
+        "state", [TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT]
+    )
+    def test_the_next_client_gets_the_next_epoch(self, parameters: Parameters, state: TransactionState) -> None:
         after, answer = init(known(state), parameters)
 
         assert answer.producer == Producer(10, 4)
         assert after is not None
-        assert (after.state, after.last_epoch) == (State.EMPTY, -1)
+        assert (after.state, after.last_epoch) == (TransactionState.EMPTY, -1)
 
     @BOTH
-    @pytest.mark.parametrize("state", [State.PREPARE_COMMIT, State.PREPARE_ABORT])
-    def test_markers_under_way_are_waited_for(self, parameters: Parameters, state: State) -> None:
+    @pytest.mark.parametrize("state", [TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT])
+    def test_markers_under_way_are_waited_for(self, parameters: Parameters, state: TransactionState) -> None:
         before = known(state, ME, 0)
         assert init(before, parameters, Producer(99, 0)) == (before, Answer(Error.CONCURRENT_TRANSACTIONS))
 
     @BOTH
     def test_an_open_transaction_is_aborted_and_its_owner_fenced(self, parameters: Parameters) -> None:
-        after, answer = init(known(State.ONGOING, ME, 0, 1), parameters)
+        after, answer = init(known(TransactionState.ONGOING, ME, 0, 1), parameters)
 
         assert answer == Answer(Error.CONCURRENT_TRANSACTIONS)
         assert after is not None
         assert after.producer == Producer(10, 4)
-        assert (after.state, after.unmarked) == (State.PREPARE_ABORT, frozenset({0, 1}))
+        assert (after.state, after.unmarked) == (TransactionState.PREPARE_ABORT, frozenset({0, 1}))
         _, answer = init(complete(marked(marked(after, 0), 1), parameters), parameters)
         assert answer.producer == Producer(10, 5)
 
@@ -114,13 +120,13 @@ class TestInitProducerId:
 
     @BOTH
     def test_half_an_identity_is_invalid_and_none_is_a_new_client(self, parameters: Parameters) -> None:
-        before = known(State.EMPTY)
+        before = known(TransactionState.EMPTY)
         for half in (Producer(NO_PRODUCER_ID, 3), Producer(10, -1)):
             assert init(before, parameters, half) == (before, Answer(Error.INVALID_REQUEST))
-        assert init(before, parameters, NOBODY) == init(before, parameters)
+        assert init(before, parameters, NO_PRODUCER) == init(before, parameters)
 
     def test_the_owner_may_go_on_and_may_ask_twice(self) -> None:
-        after, answer = init(known(State.COMPLETE_ABORT), KAFKA_39, ME)
+        after, answer = init(known(TransactionState.COMPLETE_ABORT), KAFKA_39, ME)
         assert answer.producer == Producer(10, 4)
 
         again, answer = init(after, KAFKA_39, ME)
@@ -128,15 +134,17 @@ class TestInitProducerId:
 
     @pytest.mark.parametrize("somebody", [Producer(10, 1), Producer(9, 3)])
     def test_whoever_is_not_the_owner_is_fenced(self, somebody: Producer) -> None:
-        before = known(State.EMPTY, last_epoch=2)
+        before = known(TransactionState.EMPTY, last_epoch=2)
         assert init(before, KAFKA_39, somebody) == (before, Answer(Error.PRODUCER_FENCED))
 
     def test_a_fenced_owner_is_not_taken_for_one_who_asks_twice(self) -> None:
-        after, _ = init(known(State.EMPTY), KAFKA_39)
+        after, _ = init(known(TransactionState.EMPTY), KAFKA_39)
         assert init(after, KAFKA_39, ME)[1] == Answer(Error.PRODUCER_FENCED)
 
     def test_after_the_last_epoch_comes_another_id(self) -> None:
-        after, answer = init(known(State.EMPTY, Producer(10, LAST_EPOCH)), KAFKA_39, Producer(10, LAST_EPOCH))
+        after, answer = init(
+            known(TransactionState.EMPTY, Producer(10, LAST_EPOCH)), KAFKA_39, Producer(10, LAST_EPOCH)
+        )
 
         assert answer.producer == Producer(FRESH, 0)
         assert after is not None
@@ -145,7 +153,7 @@ class TestInitProducerId:
     def test_the_old_id_may_ask_twice_for_the_new_one_but_not_three_times(self) -> None:
         """The answer to the second question has the new id for the one before it, too (prepareTransitionTo)."""
         last = Producer(10, LAST_EPOCH)
-        after, _ = init(known(State.EMPTY, last), KAFKA_39, last)
+        after, _ = init(known(TransactionState.EMPTY, last), KAFKA_39, last)
 
         again, answer = init(after, KAFKA_39, last)
         assert answer.producer == Producer(FRESH, 0)
@@ -153,36 +161,54 @@ class TestInitProducerId:
         assert init(after, KAFKA_39, Producer(10, 7))[1].error == Error.PRODUCER_FENCED
 
     def test_a_transaction_that_was_fenced_with_the_last_epoch_goes_on_with_another_id(self) -> None:
-        fenced, _ = init(known(State.ONGOING, Producer(10, LAST_EPOCH)), KAFKA_39)
+        fenced, _ = init(known(TransactionState.ONGOING, Producer(10, LAST_EPOCH)), KAFKA_39)
         assert fenced is not None
         assert fenced.producer == Producer(10, LAST_EPOCH + 1)
         assert init(complete(fenced, KAFKA_39), KAFKA_39)[1].producer == Producer(FRESH, 0)
 
-        fenced, _ = init(known(State.ONGOING, Producer(10, LAST_EPOCH)), KAFKA_4)
+        fenced, _ = init(known(TransactionState.ONGOING, Producer(10, LAST_EPOCH)), KAFKA_4)
         assert fenced is not None
         assert fenced.next_id == FRESH
 
 
 class TestAddPartitions:
     @BOTH
-    @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
-    def test_a_transaction_begins_with_its_first_partition(self, parameters: Parameters, state: State) -> None:
+    @pytest.mark.parametrize(
+        "state", [TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT]
+    )
+    def test_a_transaction_begins_with_its_first_partition(
+        self, parameters: Parameters, state: TransactionState
+    ) -> None:
         after, answer = add_partitions(known(state), AddPartitionsToTxn(ME, frozenset({1})), parameters)
 
-        assert (after, answer) == (known(State.ONGOING, ME, 1), Answer())
+        assert (after, answer) == (known(TransactionState.ONGOING, ME, 1), Answer())
 
     def test_a_partition_joins_an_open_transaction(self) -> None:
-        after, _ = add_partitions(known(State.ONGOING, ME, 0), AddPartitionsToTxn(ME, frozenset({1})), KAFKA_39)
-        assert after == known(State.ONGOING, ME, 0, 1)
+        after, _ = add_partitions(
+            known(TransactionState.ONGOING, ME, 0), AddPartitionsToTxn(ME, frozenset({1})), KAFKA_39
+        )
+        assert after == known(TransactionState.ONGOING, ME, 0, 1)
 
     @pytest.mark.parametrize(
         ("before", "in_39", "in_4"),
         [
             (None, Error.INVALID_PRODUCER_ID_MAPPING, Error.INVALID_PRODUCER_ID_MAPPING),
-            (known(State.EMPTY, Producer(9, 3)), Error.INVALID_PRODUCER_ID_MAPPING, Error.INVALID_PRODUCER_ID_MAPPING),
-            (known(State.EMPTY, Producer(10, 4)), Error.PRODUCER_FENCED, Error.PRODUCER_FENCED),
-            (known(State.PREPARE_COMMIT, ME, 0), Error.CONCURRENT_TRANSACTIONS, Error.CONCURRENT_TRANSACTIONS),
-            (known(State.PREPARE_ABORT, Producer(10, 4), 0), Error.PRODUCER_FENCED, Error.CONCURRENT_TRANSACTIONS),
+            (
+                known(TransactionState.EMPTY, Producer(9, 3)),
+                Error.INVALID_PRODUCER_ID_MAPPING,
+                Error.INVALID_PRODUCER_ID_MAPPING,
+            ),
+            (known(TransactionState.EMPTY, Producer(10, 4)), Error.PRODUCER_FENCED, Error.PRODUCER_FENCED),
+            (
+                known(TransactionState.PREPARE_COMMIT, ME, 0),
+                Error.CONCURRENT_TRANSACTIONS,
+                Error.CONCURRENT_TRANSACTIONS,
+            ),
+            (
+                known(TransactionState.PREPARE_ABORT, Producer(10, 4), 0),
+                Error.PRODUCER_FENCED,
+                Error.CONCURRENT_TRANSACTIONS,
+            ),
         ],
     )
     def test_refusals(self, before: Transactional | None, in_39: Error, in_4: Error) -> None:
@@ -194,12 +220,12 @@ class TestAddPartitions:
 @pytest.mark.parametrize(
     ("before", "answer"),
     [
-        (known(State.ONGOING, ME, 0), Error.NONE),
-        (known(State.ONGOING, ME, 1), Error.TRANSACTION_ABORTABLE),
-        (known(State.COMPLETE_COMMIT, ME), Error.TRANSACTION_ABORTABLE),
-        (known(State.PREPARE_COMMIT, ME, 0), Error.CONCURRENT_TRANSACTIONS),
-        (known(State.ONGOING, Producer(10, 4), 0), Error.PRODUCER_FENCED),
-        (known(State.ONGOING, Producer(9, 3), 0), Error.INVALID_PRODUCER_ID_MAPPING),
+        (known(TransactionState.ONGOING, ME, 0), Error.NONE),
+        (known(TransactionState.ONGOING, ME, 1), Error.TRANSACTION_ABORTABLE),
+        (known(TransactionState.COMPLETE_COMMIT, ME), Error.TRANSACTION_ABORTABLE),
+        (known(TransactionState.PREPARE_COMMIT, ME, 0), Error.CONCURRENT_TRANSACTIONS),
+        (known(TransactionState.ONGOING, Producer(10, 4), 0), Error.PRODUCER_FENCED),
+        (known(TransactionState.ONGOING, Producer(9, 3), 0), Error.INVALID_PRODUCER_ID_MAPPING),
         (None, Error.INVALID_PRODUCER_ID_MAPPING),
     ],
 )
@@ -253,21 +279,21 @@ def test_what_versions_of_requests_stand_for() -> None:
 class TestEndTxn:
     @pytest.mark.parametrize("commit", [True, False])
     def test_the_decision_is_answered_before_the_markers(self, commit: bool) -> None:
-        after, answer = end(known(State.ONGOING, ME, 0, 1), KAFKA_39, commit=commit)
+        after, answer = end(known(TransactionState.ONGOING, ME, 0, 1), KAFKA_39, commit=commit)
 
         assert answer == Answer(producer=ME)
-        assert after == known(State.PREPARE_COMMIT if commit else State.PREPARE_ABORT, ME, 0, 1)
+        assert after == known(TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT, ME, 0, 1)
         assert marker(after, 5) == Marker(10, 3, commit, 5)
 
     def test_in_version_2_the_epoch_rises(self) -> None:
-        after, answer = end(known(State.ONGOING, ME, 0), KAFKA_4, commit=True)
+        after, answer = end(known(TransactionState.ONGOING, ME, 0), KAFKA_4, commit=True)
 
         assert answer == Answer(producer=Producer(10, 4))
         assert marker(after, 5) == Marker(10, 4, True, 5, transaction_version=2)
         assert after.last_epoch == 3
 
     def test_the_version_is_that_of_the_request_and_not_of_the_cluster(self) -> None:
-        before = known(State.ONGOING, ME, 0)
+        before = known(TransactionState.ONGOING, ME, 0)
         old_client, answer = end(before, KAFKA_4, commit=True, version=4)
         assert (answer.producer, old_client.version, marker(old_client, 5)) == (ME, 0, Marker(10, 3, True, 5))
 
@@ -278,13 +304,13 @@ class TestEndTxn:
 
     def test_a_time_out_goes_by_the_cluster(self) -> None:
         for parameters, version in ((KAFKA_39, 0), (KAFKA_4, 2)):
-            aborting = abort_timed_out(known(State.ONGOING, ME, 0), parameters, fresh=FRESH)
+            aborting = abort_timed_out(known(TransactionState.ONGOING, ME, 0), parameters, fresh=FRESH)
             assert aborting is not None
             assert (aborting.producer, aborting.version) == (Producer(10, 4), version)
 
     @pytest.mark.parametrize("somebody", [ME, Producer(10, 2), Producer(10, 4), Producer(9, 3)])
     def test_in_version_2_everybody_waits_for_the_markers(self, somebody: Producer) -> None:
-        before = known(State.PREPARE_ABORT, Producer(10, 4), 0)
+        before = known(TransactionState.PREPARE_ABORT, Producer(10, 4), 0)
         answers = [end(before, KAFKA_4, commit=True, producer=somebody, version=version)[1] for version in (5, 4)]
         assert answers[0] == Answer(Error.CONCURRENT_TRANSACTIONS)
         owner, stranger = somebody == Producer(10, 4), somebody.id == 9
@@ -292,7 +318,7 @@ class TestEndTxn:
         assert answers[1] == Answer(Error.CONCURRENT_TRANSACTIONS if owner else fenced)
 
     def test_clients_that_do_not_know_that_they_are_fenced_are_told_of_their_epoch(self) -> None:
-        before = known(State.ONGOING, Producer(10, 4), 0)
+        before = known(TransactionState.ONGOING, Producer(10, 4), 0)
         errors = [end(before, KAFKA_39, commit=True, version=version)[1].error for version in (1, 2)]
         assert errors == [Error.INVALID_PRODUCER_EPOCH, Error.PRODUCER_FENCED]
         for version, error in ((1, Error.INVALID_PRODUCER_EPOCH), (2, Error.PRODUCER_FENCED)):
@@ -301,39 +327,41 @@ class TestEndTxn:
         for version, error in ((3, Error.INVALID_PRODUCER_EPOCH), (4, Error.PRODUCER_FENCED)):
             for stranger in (Producer(9, 3), Producer(10, 1)):
                 asked = InitProducerId(expected=stranger, version=version)
-                assert init_producer_id(known(State.EMPTY), asked, KAFKA_39, fresh=FRESH)[1].error == error
+                assert init_producer_id(known(TransactionState.EMPTY), asked, KAFKA_39, fresh=FRESH)[1].error == error
 
     @pytest.mark.parametrize(
         ("state", "commit", "error"),
         [
-            (State.COMPLETE_COMMIT, True, Error.NONE),
-            (State.COMPLETE_COMMIT, False, Error.INVALID_TXN_STATE),
-            (State.COMPLETE_ABORT, False, Error.NONE),
-            (State.COMPLETE_ABORT, True, Error.INVALID_TXN_STATE),
-            (State.PREPARE_COMMIT, True, Error.CONCURRENT_TRANSACTIONS),
-            (State.PREPARE_COMMIT, False, Error.CONCURRENT_TRANSACTIONS),
+            (TransactionState.COMPLETE_COMMIT, True, Error.NONE),
+            (TransactionState.COMPLETE_COMMIT, False, Error.INVALID_TXN_STATE),
+            (TransactionState.COMPLETE_ABORT, False, Error.NONE),
+            (TransactionState.COMPLETE_ABORT, True, Error.INVALID_TXN_STATE),
+            (TransactionState.PREPARE_COMMIT, True, Error.CONCURRENT_TRANSACTIONS),
+            (TransactionState.PREPARE_COMMIT, False, Error.CONCURRENT_TRANSACTIONS),
         ],
     )
-    def test_asking_twice(self, state: State, commit: bool, error: Error) -> None:
+    def test_asking_twice(self, state: TransactionState, commit: bool, error: Error) -> None:
         for parameters, producer in ((KAFKA_39, ME), (KAFKA_4, Producer(10, 4))):
-            before = known(state, producer, *([0] if state is State.PREPARE_COMMIT else []))
+            before = known(state, producer, *([0] if state is TransactionState.PREPARE_COMMIT else []))
             after, answer = end(before, parameters, commit=commit)
             assert (after, answer.error) == (before, error)
 
-    @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
-    def test_in_version_2_an_empty_transaction_may_be_aborted_but_not_committed(self, state: State) -> None:
+    @pytest.mark.parametrize(
+        "state", [TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT]
+    )
+    def test_in_version_2_an_empty_transaction_may_be_aborted_but_not_committed(self, state: TransactionState) -> None:
         after, answer = end(known(state), KAFKA_4, commit=False)
-        assert (after.state, answer.producer) == (State.PREPARE_ABORT, Producer(10, 4))
+        assert (after.state, answer.producer) == (TransactionState.PREPARE_ABORT, Producer(10, 4))
 
         assert end(known(state), KAFKA_4, commit=True) == (known(state), Answer(Error.INVALID_TXN_STATE))
 
     @pytest.mark.parametrize("commit", [True, False])
     def test_nothing_is_to_be_ended_before(self, commit: bool) -> None:
-        assert end(known(State.EMPTY), KAFKA_39, commit=commit)[1] == Answer(Error.INVALID_TXN_STATE)
+        assert end(known(TransactionState.EMPTY), KAFKA_39, commit=commit)[1] == Answer(Error.INVALID_TXN_STATE)
 
     @BOTH
     def test_others_are_refused(self, parameters: Parameters) -> None:
-        before = known(State.ONGOING, ME, 0)
+        before = known(TransactionState.ONGOING, ME, 0)
         for epoch in (1, 2, 4):
             assert end(before, parameters, commit=True, producer=Producer(10, epoch))[1].error == Error.PRODUCER_FENCED
         assert end(before, parameters, commit=True, producer=Producer(9, 3))[1].error == (
@@ -341,7 +369,7 @@ class TestEndTxn:
         )
 
     def test_in_version_2_an_old_request_cannot_end_the_next_transaction(self) -> None:
-        ended, _ = end(known(State.ONGOING, ME, 0), KAFKA_4, commit=False)
+        ended, _ = end(known(TransactionState.ONGOING, ME, 0), KAFKA_4, commit=False)
         completed = complete(marked(ended, 0), KAFKA_4)
         began, _ = add_partitions(completed, AddPartitionsToTxn(Producer(10, 4), frozenset({0})), KAFKA_4)
         assert began is not None
@@ -349,7 +377,7 @@ class TestEndTxn:
 
     def test_in_version_2_after_the_last_epoch_comes_another_id(self) -> None:
         last = Producer(10, LAST_EPOCH)
-        ended, answer = end(known(State.ONGOING, last, 0), KAFKA_4, commit=True, producer=last)
+        ended, answer = end(known(TransactionState.ONGOING, last, 0), KAFKA_4, commit=True, producer=last)
 
         assert answer == Answer(producer=Producer(FRESH, 0))
         assert marker(ended, 0) == Marker(10, LAST_EPOCH + 1, True, 0, transaction_version=2)
@@ -362,7 +390,7 @@ class TestEndTxn:
 
 class TestTimeOut:
     def test_the_owner_is_fenced(self) -> None:
-        aborting = abort_timed_out(known(State.ONGOING, ME, 0), KAFKA_39, fresh=FRESH)
+        aborting = abort_timed_out(known(TransactionState.ONGOING, ME, 0), KAFKA_39, fresh=FRESH)
         assert aborting is not None
         assert aborting.producer == Producer(10, 4)
         completed = complete(marked(aborting, 0), KAFKA_39)
@@ -370,32 +398,32 @@ class TestTimeOut:
         assert end(completed, KAFKA_39, commit=True)[1].error == Error.PRODUCER_FENCED
 
     def test_in_version_2_an_owner_who_aborts_late_goes_on(self) -> None:
-        aborting = abort_timed_out(known(State.ONGOING, ME, 0), KAFKA_4, fresh=FRESH)
+        aborting = abort_timed_out(known(TransactionState.ONGOING, ME, 0), KAFKA_4, fresh=FRESH)
         assert aborting is not None
         completed = complete(marked(aborting, 0), KAFKA_4)
         assert completed is not None
         assert end(completed, KAFKA_4, commit=False)[1] == Answer(producer=Producer(10, 4))
         assert end(completed, KAFKA_4, commit=True)[1].error == Error.INVALID_TXN_STATE
 
-    @pytest.mark.parametrize("state", [state for state in State if state is not State.ONGOING])
-    def test_only_open_transactions_time_out(self, state: State) -> None:
+    @pytest.mark.parametrize("state", [state for state in TransactionState if state is not TransactionState.ONGOING])
+    def test_only_open_transactions_time_out(self, state: TransactionState) -> None:
         assert abort_timed_out(known(state), KAFKA_4, fresh=FRESH) is None
 
 
 class TestMarkers:
     def test_completion_waits_for_the_last_one(self) -> None:
-        ended = known(State.PREPARE_COMMIT, ME, 0, 1)
+        ended = known(TransactionState.PREPARE_COMMIT, ME, 0, 1)
 
         assert complete(marked(ended, 0), KAFKA_39) is None
-        assert complete(marked(marked(ended, 0), 1), KAFKA_39) == known(State.COMPLETE_COMMIT)
+        assert complete(marked(marked(ended, 0), 1), KAFKA_39) == known(TransactionState.COMPLETE_COMMIT)
         early = replace(KAFKA_39, dropped=frozenset({mutants.COMPLETE_WAITS_FOR_MARKERS}))
-        assert complete(marked(ended, 0), early) == known(State.COMPLETE_COMMIT)
+        assert complete(marked(ended, 0), early) == known(TransactionState.COMPLETE_COMMIT)
 
     def test_nothing_else_is_completed(self) -> None:
-        assert complete(known(State.ONGOING, ME, 0), KAFKA_39) is None
+        assert complete(known(TransactionState.ONGOING, ME, 0), KAFKA_39) is None
 
     def test_the_next_coordinator_sends_all_of_them(self) -> None:
-        ended = known(State.PREPARE_COMMIT, ME, 0, 1)
+        ended = known(TransactionState.PREPARE_COMMIT, ME, 0, 1)
 
         assert loaded(marked(ended, 0)) == ended
-        assert loaded(known(State.ONGOING, ME, 0)) == known(State.ONGOING, ME, 0)
+        assert loaded(known(TransactionState.ONGOING, ME, 0)) == known(TransactionState.ONGOING, ME, 0)

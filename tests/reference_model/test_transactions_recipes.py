@@ -17,8 +17,8 @@ from reference_model.transactions.coordinator import (
     EndTxn,
     InitProducerId,
     Producer,
-    State,
     Transactional,
+    TransactionState,
 )
 from reference_model.transactions.partition import Checked, Leader, Verified, append, check, keep, source_of
 from reference_model.transactions.versions import Support, usual
@@ -106,7 +106,7 @@ class TestHangingTransaction:
         assert not isinstance(cluster.produce(producer, 1), Error)
         assert (cluster.last_stable_offset, cluster.leader.high_watermark) == (2, 3)
         assert cluster.transactional is not None
-        assert cluster.transactional.state is State.COMPLETE_COMMIT  # so no marker will ever come
+        assert cluster.transactional.state is TransactionState.COMPLETE_COMMIT  # so no marker will ever come
 
     @pytest.mark.parametrize(
         ("abortable", "error"), [(False, Error.INVALID_TXN_STATE), (True, Error.TRANSACTION_ABORTABLE)]
