@@ -32,7 +32,7 @@ from harness.java import Java, find_java
 from harness.ledger import Ledger
 from harness.plan import Heal, Hold, Inject, Operate, Operation, Plan, TopicPlan, write_plan
 from harness.progress import Progress
-from harness.rundir import RunDirectory
+from harness.rundir import RunDirectory, run_command
 from harness.workload.final_read import read_to_end
 from harness.workload.load import Load
 
@@ -62,7 +62,9 @@ def run(
     described, open_cluster = _prepared(plan, spec, backend, java, progress)
     directory = RunDirectory.create(
         runs,
-        plan=plan,
+        scenario=plan.scenario,
+        seed=plan.seed,
+        command=run_command(plan, described, backend),
         spec=described,
         backend=backend,
         java=java.version,

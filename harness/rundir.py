@@ -80,20 +80,33 @@ class RunDirectory:
 
     @classmethod
     def create(
-        cls, runs: Path, *, plan: Plan, spec: ClusterSpec | External, backend: str, java: str, librdkafka: str
+        cls,
+        runs: Path,
+        *,
+        scenario: str,
+        seed: int,
+        command: str,
+        spec: ClusterSpec | External,
+        backend: str,
+        java: str,
+        librdkafka: str,
+        replay: str | None = None,
     ) -> RunDirectory:
-        """A fresh directory that no other run shares, and `latest` pointing to it."""
-        path = _fresh(runs, plan.scenario, plan.seed)
+        """A fresh directory that no other run shares, and `latest` pointing to it.
+
+        `command` is what to type to get such a run again; `replay` too, where it is not of a plan.
+        """
+        path = _fresh(runs, scenario, seed)
         info = RunInfo(
             run=path.name,
-            scenario=plan.scenario,
-            seed=plan.seed,
+            scenario=scenario,
+            seed=seed,
             lockstep=__version__,
             spec=spec if isinstance(spec, ClusterSpec) else msgspec.UNSET,
             external=spec if isinstance(spec, External) else msgspec.UNSET,
             backend=backend,
-            command=_command(plan, spec, backend),
-            replay=replay_command(runs / path.name, spec),
+            command=command,
+            replay=replay or replay_command(runs / path.name, spec),
             environment={
                 "python": platform.python_version(),
                 "java": java,
@@ -173,14 +186,17 @@ def _nodes(spec: ClusterSpec | External) -> list[dict[str, Any]]:
     return [{"name": node.name, "id": node.id, "role": node.role} for node in spec.nodes]
 
 
-def _command(plan: Plan, spec: ClusterSpec | External, backend: str) -> str:
+def run_command(plan: Plan, spec: ClusterSpec | External, backend: str) -> str:
     """What to type to get such a run again, however this one was started."""
+    length = [] if plan.hold_s is None else ["--for", f"{plan.hold_s:g}s"]
+    command = ["lockstep", "run", plan.scenario, "--seed", str(plan.seed)]
+    return shlex.join([*command, *cluster_arguments(spec, backend), *length])
+
+
+def cluster_arguments(spec: ClusterSpec | External, backend: str) -> list[str]:
+    """What to type to get such a cluster."""
     options = spec.arguments() if isinstance(spec, External) else arguments(spec)
-    if backend != "process":
-        options = ["--backend", backend, *options]
-    if plan.hold_s is not None:
-        options += ["--for", f"{plan.hold_s:g}s"]
-    return shlex.join(["lockstep", "run", plan.scenario, "--seed", str(plan.seed), *options])
+    return options if backend == "process" else ["--backend", backend, *options]
 
 
 def _fresh(runs: Path, scenario: str, seed: int) -> Path:

@@ -71,7 +71,7 @@ PATIENCE_S = 0.15
 """For how long a step waits for an answer that may take longer."""
 ANSWER_S = 10.0
 """For how long it waits for one that may not."""
-WAIT_S = 60.0
+WAIT_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

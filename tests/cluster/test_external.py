@@ -411,7 +411,14 @@ def test_a_replay_wants_to_know_where(spec: ExternalSpec, tmp_path: Path, capsys
     from harness.rundir import RunDirectory
 
     directory = RunDirectory.create(
-        tmp_path, plan=small_plan(), spec=reach(spec), backend="external", java="17", librdkafka="2"
+        tmp_path,
+        scenario="small",
+        seed=1,
+        command="lockstep run small",
+        spec=reach(spec),
+        backend="external",
+        java="17",
+        librdkafka="2",
     )
     (directory.path / "plan.json").write_bytes(msgspec.json.encode(small_plan()))
     assert run_cli(["replay", str(directory.path)]) == USAGE
