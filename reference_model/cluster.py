@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from reference_model.controller import Controller
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
+from reference_model.produce import Waiting
 from reference_model.registration import AlterPartition, BrokerId, BrokerRegistration, Brokers, Registration
 from reference_model.replica import UNKNOWN, Replica, learn
 from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request
@@ -79,6 +80,8 @@ class Broker(NamedTuple):
     """It was shut down cleanly, and says so when it registers (KIP-966)."""
     leaving: bool = False
     """It runs and asks to shut down, again and again until it may go."""
+    waiting: tuple[tuple[int, Waiting], ...] = ()
+    """The values whose producers wait for an answer with acks=all."""
 
 
 class Answered(NamedTuple):
@@ -92,8 +95,9 @@ class Witness(NamedTuple):
     """Who sees whatever any leader ever let be read."""
 
     committed: tuple[int, ...] = ()
-    """The values at the offsets from 0 up to the highest high watermark of any leader. An answer to acks=all waits for
-    the high watermark, so what was acknowledged with it is among them."""
+    """The values at the offsets from 0 up to the highest high watermark of any leader."""
+    acknowledged: frozenset[int] = frozenset()
+    """The values whose producers were told that they are committed (acks=all)."""
 
 
 class Spent(NamedTuple):

@@ -24,6 +24,7 @@ LEADER_CANDIDATE_COMPLETENESS = "leader-candidate-completeness"
 LEADER_COMPLETENESS = "leader-completeness"
 LOG_MATCHING = "log-matching"
 MAXIMAL_ISR_SUPERSET = "maximal-isr-superset"
+ACKNOWLEDGED_IS_COMMITTED = "acknowledged-is-committed"
 COMMITTED_READS_STABLE = "committed-reads-stable"
 LEADER_HW_MONOTONE = "leader-hw-monotone"
 HW_FROZEN_BELOW_MIN_ISR = "hw-frozen-below-min-isr"
@@ -36,6 +37,7 @@ def invariants(parameters: Parameters, places: Places) -> Iterator[Invariant | T
     metadata, witness = Places.METADATA, Places.WITNESS
     yield Invariant(name=LEADER_IN_ISR, reads=(metadata,), holds=leader_in_isr)
     yield Invariant(name=NO_FENCED_IN_ISR, reads=(metadata,), holds=no_fenced_in_isr)
+    yield Invariant(name=ACKNOWLEDGED_IS_COMMITTED, reads=(witness,), holds=acknowledged_is_committed)
     yield Transition(name=EPOCHS_MONOTONE, place=metadata, holds=epochs_monotone)
     judge = Judge(parameters)
     for b in places.brokers:
@@ -89,6 +91,11 @@ def leader_completeness(witness: Witness, broker: Broker, metadata: Metadata) ->
     """I5: whoever leads, and runs, has all that was committed."""
     leads = broker.replica.broker == metadata.controller.partition.leader
     return not (leads and broker.running) or _complete(witness, broker)
+
+
+def acknowledged_is_committed(witness: Witness) -> bool:
+    """I5 too: what a producer with acks=all was told to be committed is, and so no leader lacks it."""
+    return witness.acknowledged.issubset(witness.committed)
 
 
 def log_matching(one: Broker, other: Broker) -> bool:

@@ -63,6 +63,8 @@ HIGH_WATERMARK_RISES = "high-watermark-rises"
 """A leader's high watermark never goes back, not even for a follower that lost the end of its log."""
 HIGH_WATERMARK_WITHIN_LOG = "high-watermark-within-log"
 """A follower takes its leader's high watermark no further than its own log goes."""
+ANSWER_WAITS = "answer-waits"
+"""Who produced with acks=all is answered when the high watermark has reached the end of what was appended."""
 HIGH_WATERMARK_GATE = "high-watermark-gate"
 """Nothing is committed below min.insync.replicas (KIP-966)."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
+from reference_model import mutants
 from reference_model.errors import OUTCOME_UNKNOWN, Error
 from reference_model.log import Offset, Record
 from reference_model.parameters import Parameters
@@ -123,7 +124,7 @@ def complete(parameters: Parameters, replica: Replica, waiting: Waiting) -> Prod
     leadership = replica.leadership
     if leadership is None:
         return Produced(not_hosted(replica) or Error.NOT_LEADER_OR_FOLLOWER)
-    if replica.high_watermark < waiting.until:
+    if replica.high_watermark < waiting.until and parameters.guards(mutants.ANSWER_WAITS):
         return None
     if len(maximal_isr(parameters, leadership)) < effective_min_isr(parameters, leadership):
         return Produced(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)

@@ -25,10 +25,10 @@ from reference_model.cluster import (
 from reference_model.controller import alter_partition, elect_preferred, fence, register, shut_down, unfence
 from reference_model.errors import Error
 from reference_model.in_sync import AWAITING_METADATA, expand, lag_passes, sent_again, settle, shrink
-from reference_model.log import Record
 from reference_model.parameters import Mode, Parameters
+from reference_model.produce import Acks, Produce, Produced, Waiting, complete, produce
 from reference_model.registration import AlterPartition, BrokerId, Register
-from reference_model.replica import Replica, append, learn, restart
+from reference_model.replica import Replica, learn, restart
 from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
 
 
@@ -96,14 +96,24 @@ class Steps:
         for position in next_known(self.parameters, self.bounds, metadata, b):
             new = metadata.log[position]
             replica = timeless(learn(self.parameters, broker.replica, new.partition, new.brokers))
-            yield knowing(metadata, b, position), broker._replace(replica=replica), _seen(witness, replica)
+            yield (knowing(metadata, b, position), *self.seen(broker._replace(replica=replica), witness))
 
     def is_written_to(self, broker: Broker, spent: Spent, witness: Witness) -> Iterator[tuple[Broker, Spent, Witness]]:
-        """A leader appends a record: for acks=1 it does so in any case, for acks=all while the ISR is large enough."""
-        if spent.records < self.bounds.records:
-            record = Record(broker.replica.leader_epoch, value=spent.records)
-            replica = append(self.parameters, broker.replica, [record])
-            yield broker._replace(replica=replica), spent._replace(records=spent.records + 1), _seen(witness, replica)
+        """A leader appends a record, with acks=all where the ISR is large enough for that, otherwise with acks=1.
+
+        What is appended is the same, so that with acks=1 alone nothing else could happen.
+        """
+        if spent.records >= self.bounds.records:
+            return
+        value = spent.records
+        replica, reply = produce(self.parameters, broker.replica, Produce(Acks.ALL, (value,)))
+        if reply == Produced(Error.NOT_ENOUGH_REPLICAS):
+            replica, reply = produce(self.parameters, broker.replica, Produce(Acks.LEADER, (value,)))
+        elif reply == Produced(Error.NONE, broker.replica.log.end):
+            witness = witness._replace(acknowledged=witness.acknowledged | {value})
+        waiting = ((value, reply),) if isinstance(reply, Waiting) else ()
+        written, seen = self.seen(broker._replace(replica=replica), witness)
+        yield written._replace(waiting=(*written.waiting, *waiting)), spent._replace(records=value + 1), seen
 
     def lag_time_passes(
         self, lagging: tuple[BrokerId, ...], broker: Broker, altering: Altering
@@ -149,7 +159,7 @@ class Steps:
         """A leader learns what became of its AlterPartition."""
         if _of_this_incarnation(broker, answered.request):
             replica = settle(self.parameters, broker.replica, answered.request, answered.answer)
-            yield None, broker._replace(replica=replica), _seen(witness, replica)
+            yield (None, *self.seen(broker._replace(replica=replica), witness))
 
     def altering_is_lost(
         self, altering: AlterPartition | Answered, broker: Broker
@@ -157,6 +167,20 @@ class Steps:
         """An answer is lost, and the request sent again; what an earlier incarnation asked for is lost altogether."""
         asked = altering.request if isinstance(altering, Answered) else altering
         yield (asked if _of_this_incarnation(broker, asked) else None), broker
+
+    def seen(self, broker: Broker, witness: Witness) -> tuple[Broker, Witness]:
+        """Whatever is below a leader's high watermark can be read, and who waits for it is answered."""
+        replica, before = broker.replica, len(witness.committed)
+        if replica.leadership is not None and replica.high_watermark > before:
+            news = tuple(record.value for record in replica.log.read(before, replica.high_watermark))
+            witness = witness._replace(committed=(*witness.committed, *news))
+        for value, waiting in broker.waiting:
+            reply = complete(self.parameters, replica, waiting)
+            if reply is not None:
+                broker = broker._replace(waiting=tuple(other for other in broker.waiting if other[0] != value))
+            if reply is not None and reply.error is Error.NONE:
+                witness = witness._replace(acknowledged=witness.acknowledged | {value})
+        return broker, witness
 
     # What fetchers do
 
@@ -198,7 +222,8 @@ class Steps:
                 altering = _asked(replica)
             else:
                 replica = _rolled_back(replica)
-        yield answered, broker._replace(replica=replica), altering, _seen(witness, replica)
+        led, seen = self.seen(broker._replace(replica=replica), witness)
+        yield answered, led, altering, seen
 
     def takes(self, fetched: ReplicaFetched, broker: Broker) -> Iterator[tuple[Fetching, Broker]]:
         """A follower takes the answer, and appends or truncates."""
@@ -275,7 +300,8 @@ class Steps:
         replica, told = broker.replica._replace(broker_epoch=epoch), self.parameters.mode is Mode.KRAFT
         if told:
             replica = timeless(learn(self.parameters, replica, controller.partition, controller.brokers))
-        yield Broker(replica), knowing(after, b, len(after.log) - 1, untold=not told), _seen(witness, replica)
+        started, seen = self.seen(Broker(replica), witness)
+        yield started, knowing(after, b, len(after.log) - 1, untold=not told), seen
 
     def in_session(self, b: BrokerId, metadata: Metadata) -> bool:
         """Whether the controller still takes a broker's last process for running."""
@@ -327,14 +353,6 @@ def _rolled_back(replica: Replica) -> Replica:
 
 def _of_this_incarnation(broker: Broker, asked: AlterPartition) -> bool:
     return broker.running and broker.replica.broker_epoch == asked.broker_epoch
-
-
-def _seen(witness: Witness, replica: Replica) -> Witness:
-    """Whatever is below a leader's high watermark can be read."""
-    seen = len(witness.committed)
-    if replica.leadership is None or replica.high_watermark <= seen:
-        return witness
-    return Witness((*witness.committed, *(record.value for record in replica.log.read(seen, replica.high_watermark))))
 
 
 def _crashed(broker: Broker, *, end: int) -> Iterator[Broker]:

@@ -11,6 +11,7 @@ from reference_model.controller import Controller
 from reference_model.in_sync import shrink
 from reference_model.invariants import (
     Judge,
+    acknowledged_is_committed,
     committed_reads_stable,
     epochs_monotone,
     hw_within_log,
@@ -93,6 +94,11 @@ def test_who_leads_or_may_lead_has_what_was_committed() -> None:
         assert leader_completeness(committed, on(lacks), metadata)  # it does not lead
     assert leader_candidate_completeness(committed, on(lacks), decided(partition("02")))
     assert not leader_completeness(committed, on(lacks), decided(partition("1", leader=1)))
+
+
+def test_acknowledged_is_committed() -> None:
+    assert acknowledged_is_committed(Witness((1, 2), frozenset({2})))
+    assert not acknowledged_is_committed(Witness((1, 2), frozenset({2, 3})))
 
 
 def test_what_was_deleted_from_the_start_of_a_log_is_not_lost() -> None:

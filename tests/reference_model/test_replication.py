@@ -48,7 +48,7 @@ def test_every_invariant_holds_where_one_replica_is_enough(parameters: Parameter
     assert exploration.violations == {}
 
 
-STATES = {"zk-3.9": 720_602, "kraft-3.9": 736_394, "kraft-4": 602_739}
+STATES = {"zk-3.9": 911_875, "kraft-3.9": 736_394, "kraft-4": 602_739}
 
 
 @pytest.mark.long
@@ -154,6 +154,24 @@ def test_a_leader_that_forgets_what_it_asked_for_commits_what_a_member_of_the_is
     told = follow(in_time, *FORGOTTEN[:6], FORGOTTEN[7], FORGOTTEN[6], *FORGOTTEN[8:])
     assert in_time.broken(told) == set()
     assert in_time.apply(follow(in_time, *FORGOTTEN[:8]), Action(FORGOTTEN[-1])) is None
+
+
+def test_who_waits_for_acks_is_told_when_it_is_committed_or_never() -> None:
+    machine = replication_machine(KRAFT, Bounds(records=1, leader_epochs=1, fencings=1, delays=0))
+    written = follow(machine, "a record is written to 0")
+    assert [value for value, _ in process(written, 0).waiting] == [0]
+    fetched = follow(machine, "a record is written to 0", *["1 fetches from 0"] * 2, *["2 fetches from 0"] * 2)
+    assert (process(fetched, 0).waiting, fetched[Places.WITNESS].acknowledged) == ((), {0})
+    deposed = follow(
+        machine, "a record is written to 0", "the session of 0 ends", "0 learns what the controller decided"
+    )
+    assert (process(deposed, 0).waiting, deposed[Places.WITNESS].acknowledged) == ((), set())
+
+
+def test_where_the_isr_is_too_small_nobody_waits() -> None:
+    machine = replication_machine(KRAFT, Bounds(in_sync=1, records=1, fencings=0, delays=0))
+    written = follow(machine, "a record is written to 0")
+    assert (process(written, 0).replica.log.end, process(written, 0).waiting) == (1, ())
 
 
 LEAVING = Bounds(records=0, leader_epochs=3, partition_epochs=4, fencings=0, delays=0, shutdowns=1)
@@ -329,6 +347,7 @@ def test_what_is_looked_at() -> None:
         "hw-frozen-below-min-isr",
         "no-fenced-in-isr",
         "only-eligible-asked-for",
+        "acknowledged-is-committed",
     }
     not_with_unclean = {
         "leader-candidate-completeness",
