@@ -34,7 +34,7 @@ class Packing:
         self._numbers: dict[Part, int] = {}
 
     def number(self, part: Part) -> int:
-        number = self._numbers.setdefault((type(part), part), len(self.values))  # as in `_differ`
+        number = self._numbers.setdefault((type(part), part), len(self.values))  # equal tuples may differ in kind
         if number == len(self.values):
             if number > NUMBER:
                 raise TooManyValues(f"more than {NUMBER} different values of parts came up: explore smaller bounds")
@@ -132,8 +132,8 @@ class Expansion:
                 differences = effects.get(state & mask)
                 if differences is None:
                     differences = self._learn(rules, effects, mask, state)
+                generated += len(differences)
                 for difference in differences:
-                    generated += 1
                     successor = state + difference
                     if canonical is not None:
                         successor = canonical(successor)
@@ -152,10 +152,10 @@ class Expansion:
             for after in rule.effect(*before):
                 difference = 0
                 for place, was, now in zip(reads, before, after, strict=True):
-                    if was is not now and _differ(was, now):
+                    if was is not now:
                         number = self.packing.number(now)
                         newest = max(newest, number)
-                        difference += number - self.packing.number(was) << place * WIDTH
+                        difference += number - (state >> place * WIDTH & NUMBER) << place * WIDTH
                 if difference:
                     differences.append(difference)
                     self._look_at_step(state, state + difference)
@@ -167,9 +167,10 @@ class Expansion:
     def _look_at_step(self, state: int, successor: int) -> None:
         """Note the invariants of transitions that this step breaks."""
         for one in self._transitions:
-            was, now = (self.packing.unpack(each, (one.place,))[0] for each in (state, successor))
-            if _differ(was, now) and not one.holds(was, now):
-                self.missteps.setdefault(one.name, (state, self._known_as(successor)))
+            if (state ^ successor) & mask_of([one.place]):
+                was, now = (self.packing.unpack(each, [one.place])[0] for each in (state, successor))
+                if not one.holds(was, now):
+                    self.missteps.setdefault(one.name, (state, self._known_as(successor)))
 
     def violations(self, states: Collection[int]) -> dict[str, Steps]:
         """For each invariant that is broken for the first time, the first of these states that breaks it."""
@@ -207,7 +208,8 @@ class Expansion:
         """A packed state in other numbers."""
         for place in range(len(self.machine.initial)):
             number = packed >> place * WIDTH & NUMBER
-            packed += changed.get(number, number) - number << place * WIDTH
+            if number in changed:
+                packed += changed[number] - number << place * WIDTH
         return self._known_as(packed)
 
     def violation(self, depth: int, path: Sequence[int]) -> Violation:
@@ -313,8 +315,11 @@ class _Checks:
 
     def _failed(self, invariants: Sequence[Invariant], key: int) -> Iterator[str]:
         for one in invariants:
-            parts = self._packing.unpack(key, one.reads)
-            if one.name not in self._broken and one.when(parts[0]) and not one.holds(*parts):
+            place, *others = one.reads
+            first = self._packing.values[key >> place * WIDTH & NUMBER]
+            if not one.when(first) or one.name in self._broken:
+                continue
+            if not one.holds(first, *self._packing.unpack(key, others)):
                 yield one.name
 
 
@@ -328,11 +333,6 @@ class _Readers:
     invariants: list[Invariant]
     seen: set[int] = field(default_factory=set)
     """The packed values that were looked at."""
-
-
-def _differ(was: Part, now: Part) -> bool:
-    """The kind counts too: equal tuples of different kinds are different parts."""
-    return was != now or type(was) is not type(now)
 
 
 def mask_of(places: Iterable[int]) -> int:

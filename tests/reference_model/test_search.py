@@ -92,17 +92,49 @@ def test_a_search_that_ends_early_says_so() -> None:
     assert (found.states, found.diameter, found.complete) == (7, 2, False)
 
 
+def empty(glass: Glass) -> bool:
+    return not glass.full
+
+
 def test_a_rule_is_not_asked_where_its_first_part_rules_it_out() -> None:
-    machine = glasses(1)
     asked = []
 
     def effect(glass: Glass) -> Outcomes:
         asked.append(glass)
         return fill(glass)
 
-    rule = Rule(name="fill", reads=(0,), when=lambda glass: not glass.full, effect=effect)
-    found = explore(Machine(initial=machine.initial, rules=(rule,)))
+    rule = Rule(name="fill", reads=(0,), when=empty, effect=effect)
+    found = explore(Machine(initial=(Glass(0),), rules=(rule,)))
     assert (found.states, asked) == (2, [Glass(0)])
+
+
+def test_a_rule_is_not_asked_where_another_part_rules_it_out() -> None:
+    def pour(one: Glass, other: Glass) -> Outcomes:
+        assert one.full
+        assert empty(other)
+        yield one._replace(full=False), other._replace(full=True)
+
+    rule = Rule(name="pour", reads=(1, 0), when=lambda one: one.full, and_when=(empty,), effect=pour)
+    machine = Machine(initial=(Glass(0), Glass(1)), rules=(*glasses(2).rules, rule))
+    found = explore(machine)
+    assert (found.states, found.generated) == (4, 9)
+    assert list(machine.enabled((Glass(0, True), Glass(1, True)))) == [
+        (Action("spill 0"), (Glass(0), Glass(1, True))),
+        (Action("spill 1"), (Glass(0, True), Glass(1))),
+    ]
+
+
+def test_what_few_parts_break_is_found_though_others_read_more() -> None:
+    """Combinations of the parts that one reads are taken from those that another does, which reads them too."""
+    one = Invariant(name="one", reads=(1,), when=lambda glass: glass.full, holds=lambda _: False)
+    two = Invariant(name="two", reads=(1, 0), holds=lambda *row: not all(glass.full for glass in row))
+    three = Invariant(name="three", reads=(0, 1, 2), holds=lambda *row: not all(glass.full for glass in row))
+    violations = explore(glasses(3, one, two, three)).violations
+    assert {name: (violation.depth, sorted(violation.trace)) for name, violation in violations.items()} == {
+        "one": (1, ["fill 1"]),
+        "two": (2, ["fill 0", "fill 1"]),
+        "three": (3, ["fill 0", "fill 1", "fill 2"]),
+    }
 
 
 def test_progress_is_told_level_by_level() -> None:
