@@ -52,10 +52,13 @@ def sync_refusal(coordinating: Coordinating, *, new_coordinator: bool) -> Error:
 def write_error(error: Error) -> Error:
     """What is answered when a coordinator's own record was refused, or not replicated in time, with this error.
 
+    A group coordinator whose broker cannot reach the transaction coordinator has clients wait as if it were loading.
     TransactionStateManager.appendTransactionToLog, CoordinatorOperationExceptionHelper.handleOperationException
     """
     if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR):
         return Error.NOT_COORDINATOR
+    if error is Error.NETWORK_EXCEPTION:
+        return Error.COORDINATOR_LOAD_IN_PROGRESS
     if error in _UNWRITTEN:
         return Error.COORDINATOR_NOT_AVAILABLE
     return error

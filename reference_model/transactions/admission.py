@@ -1,6 +1,7 @@
 """A transactional batch comes to the leader of a partition: before it is appended the coordinator has a say (KIP-890).
 
-What follows is `produce.produce`, with the guard that is given here. In between, the transaction may end.
+What follows is `produce.produce`, with the guard that is given here; for offsets that are committed in a transaction it
+is `groups.offsets.commit`. In between, the transaction may end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Admitted(NamedTuple):
     verification: Verification | None
     """What stands for this producer at the leader."""
     error: Error = Error.NONE
-    """What the producer is told instead of an append."""
+    """Why it may not, as the broker takes it: `coordinator.produce_error` is what a producer is told, and
+    `coordinators.write_error` what somebody is told who commits offsets."""
     guard: Offset | None = None
     """What the batch has to show when it is appended; None if it needs no verification."""
 
@@ -59,5 +61,5 @@ def admit(
     elif error is Error.NONE:
         error = coordinator.verify_partition(transactional, producer, partition)
     if error is not Error.NONE:
-        return Admitted(after, verification, coordinator.produce_error(error, support))
+        return Admitted(after, verification, coordinator.verification_error(error, support))
     return Admitted(after, verification, guard=verification.guard)

@@ -355,13 +355,21 @@ UNANSWERED = frozenset(
 """After which a broker may ask again, perhaps somebody else: the first is its own, when the connection ended."""
 
 
-def produce_error(error: Error, support: Support) -> Error:
-    """What a producer is told when the coordinator refuses its partition (ReplicaManager.handleProduceAppend)."""
-    waits = error is Error.CONCURRENT_TRANSACTIONS and support < Support.ADD_PARTITION
-    if waits or error in UNANSWERED:
-        return Error.NOT_ENOUGH_REPLICAS  # which older clients retry without asking for metadata
+def verification_error(error: Error, support: Support) -> Error:
+    """How a broker takes the coordinator's answer about a partition of this client (AddPartitionsToTxnManager)."""
     if error is Error.PRODUCER_FENCED:
         return Error.INVALID_PRODUCER_EPOCH
     if error is Error.TRANSACTION_ABORTABLE and support < Support.ABORTABLE_ERROR:
         return Error.INVALID_TXN_STATE
     return error
+
+
+def produce_error(error: Error, support: Support) -> Error:
+    """What a producer is told when the coordinator refuses its partition (ReplicaManager.handleProduceAppend).
+
+    Who commits offsets in a transaction is told as in `coordinators.write_error`.
+    """
+    waits = error is Error.CONCURRENT_TRANSACTIONS and support < Support.ADD_PARTITION
+    if waits or error in UNANSWERED:
+        return Error.NOT_ENOUGH_REPLICAS  # which older clients retry without asking for metadata
+    return verification_error(error, support)

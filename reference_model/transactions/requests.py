@@ -128,7 +128,8 @@ class Requests:
         leading = keep(leader, batch.producer_id, admitted.verification)
         after = coordinator.after(admitted.transactional)
         if admitted.error is not Error.NONE:
-            yield clients.refused(client, partition, waiting, admitted.error), after, leading
+            error = rules.produce_error(admitted.error, support)
+            yield clients.refused(client, partition, waiting, error), after, leading
         elif admitted.guard is None:
             yield from self._appended(partition, waiting, client, after, leading)
         else:

@@ -39,7 +39,9 @@ def test_refusals(coordinating: Coordinating, error: Error, heartbeat: Error, ol
         (Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Error.COORDINATOR_NOT_AVAILABLE),
         (Error.REQUEST_TIMED_OUT, Error.COORDINATOR_NOT_AVAILABLE),
         (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.COORDINATOR_NOT_AVAILABLE),
+        (Error.NETWORK_EXCEPTION, Error.COORDINATOR_LOAD_IN_PROGRESS),
         (Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_EPOCH),
+        (Error.CONCURRENT_TRANSACTIONS, Error.CONCURRENT_TRANSACTIONS),
     ],
 )
 def test_what_is_told_when_its_record_is_refused(error: Error, told: Error) -> None:

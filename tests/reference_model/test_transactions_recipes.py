@@ -57,7 +57,7 @@ class Cluster:
         self.leader = keep(self.leader, batch.producer_id, admitted.verification)
         self.transactional = admitted.transactional
         if admitted.error is not Error.NONE:
-            return admitted.error
+            return coordinator.produce_error(admitted.error, support)
         waiting = Verified(batch, SOURCE, admitted.guard)
         checked = check(self.leader, waiting, self.parameters)
         if isinstance(checked, Accepted):
