@@ -223,6 +223,15 @@ def valid_isr_and_elr(parameters: Parameters, controller: Controller) -> bool:
     )
 
 
+def last_leader_known(controller: Controller) -> bool:
+    """Where nobody is known to be complete, it is known who led last.
+
+    MinIsrRecoveryQuorum of the same specification has min.insync.replicas such brokers; Kafka keeps the leader only.
+    """
+    partition = controller.partition
+    return bool(partition.isr or partition.elr) or len(partition.last_known_elr) == 1
+
+
 def candidate_proven(
     parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
 ) -> bool:
@@ -327,7 +336,9 @@ def _invariants(parameters: Parameters) -> Iterator[Invariant | Transition]:
     yield Invariant(name="leader-is-there", reads=(0,), holds=leader_is_there)
     yield Invariant(name="no-fenced-member", reads=(0,), holds=no_fenced_member)
     yield Invariant(name="valid-isr-and-elr", reads=(0,), holds=partial(valid_isr_and_elr, parameters))
-    if not parameters.elr:
+    if parameters.elr:
+        yield Invariant(name="last-leader-known", reads=(0,), holds=last_leader_known)
+    else:
         yield Invariant(name="somebody-may-lead", reads=(0,), holds=somebody_may_lead)
     for broker in range(parameters.replication):
         holds = partial(candidate_proven, parameters, broker)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reference_model.controller.alone import Bounds, machine
+from reference_model.controller.alone import Bounds, last_leader_known, machine
 from reference_model.parameters import Parameters
 from reference_model.search import explore, names_of
-from tests.reference_model.partitions import ELR, KRAFT, ZK, unclean
+from tests.reference_model.partitions import ELR, KRAFT, NOBODY, ZK, controller, unclean
 
 KIP_903 = "candidates-proven"
 """The only one that ZooKeeper's controller breaks: nobody asks there under which epoch a member was seen."""
@@ -87,4 +87,11 @@ def test_what_is_looked_at() -> None:
         "somebody-may-lead",
         "candidates-proven",
     }
-    assert "somebody-may-lead" not in names_of(machine(ELR, TWO))
+    assert set(names_of(machine(ELR, TWO))) == set(names) - {"somebody-may-lead"} | {"last-leader-known"}
+
+
+def test_the_last_leader_is_known_where_nobody_is_complete() -> None:
+    assert last_leader_known(controller("", NOBODY, last_known="1"))
+    assert last_leader_known(controller("", NOBODY, elr="1"))
+    assert not last_leader_known(controller("", NOBODY))
+    assert not last_leader_known(controller("", NOBODY, last_known="12"))
