@@ -72,14 +72,43 @@ def explanations(
     asked: Iterable[AlterPartition],
 ) -> Iterator[Explanation]:
     """Every way from what the controller knew to what was seen of it, shortest first, and none that goes in circles."""
+    last = seen.partition.partition_epoch
+    for way in _ways(parameters, controller, seen, occasions, asked, last):
+        if _is_seen(parameters, way.controllers[-1], seen):
+            yield way
+
+
+def unseen(
+    parameters: Parameters,
+    controller: Controller,
+    seen: Controller,
+    occasions: Occasions,
+    asked: Iterable[AlterPartition],
+) -> Iterator[Explanation]:
+    """Every way to the next change of the partition, on the way to what was seen."""
+    following = controller.partition.partition_epoch + 1
+    for way in _ways(parameters, controller, seen, occasions, asked, following):
+        if way.controllers[-1].partition.partition_epoch == following:
+            yield way
+
+
+def _ways(
+    parameters: Parameters,
+    controller: Controller,
+    seen: Controller,
+    occasions: Occasions,
+    asked: Iterable[AlterPartition],
+    last: int,
+) -> Iterator[Explanation]:
+    """Every way that does not go past this partition epoch."""
     ways = [Explanation((), (controller,))]
     been = {controller}
     for _ in range(LONGEST + 1):
-        yield from (way for way in ways if _is_seen(parameters, way.controllers[-1], seen))
+        yield from ways
         further = []
         for way in ways:
             for cause, after in _moves(parameters, way.controllers[-1], seen, occasions, asked):
-                if after not in been and after.partition.partition_epoch <= seen.partition.partition_epoch:
+                if after not in been and after.partition.partition_epoch <= last:
                     been.add(after)
                     further.append(Explanation((*way.causes, cause), (*way.controllers, after)))
         ways = further
@@ -87,7 +116,7 @@ def explanations(
 
 def _is_seen(parameters: Parameters, controller: Controller, seen: Controller) -> bool:
     """Whether this may be what was seen. ZooKeeper does not tell whom its controller has noticed to be gone."""
-    if controller.partition != seen.partition:
+    if (controller.partition, controller.epoch) != (seen.partition, seen.epoch):
         return False
     return parameters.mode is Mode.ZK or all(
         known is not None and known[:3] == registration[:3]  # the epoch, fenced, shutting down
@@ -112,7 +141,9 @@ def _moves(
         yield from _of_broker(parameters, controller, broker, registration.epoch, seen, occasions)
     yield from _of_administrator(parameters, controller, occasions)
     if seen.epoch > controller.epoch:
-        yield Cause("another controller took over"), move(parameters, controller)
+        yield Cause("another controller took over"), move(parameters, controller)._replace(epoch=seen.epoch)
+        if parameters.mode is Mode.ZK:
+            yield Cause("another controller took over, and begins"), _taken_over(controller, seen, occasions)
 
 
 def _of_broker(
@@ -147,10 +178,21 @@ def _of_broker(
             yield Cause(f"{broker} asked to leave"), after
 
 
+def _taken_over(controller: Controller, seen: Controller, occasions: Occasions) -> Controller:
+    """What ZooKeeper's new controller knows before it does anything: who is there, but not who was leaving."""
+    for broker, known in controller.brokers:
+        fenced = known.fenced or broker in occasions.silent
+        controller = controller.marked(broker, fenced=fenced, shutting_down=False)
+    return controller._replace(epoch=seen.epoch)
+
+
 def _half_fenced(
     parameters: Parameters, controller: Controller, broker: BrokerId
 ) -> Iterator[tuple[Cause, Controller]]:
-    """ZooKeeper's controller writes a partition's state once for the new leader, and again for the ISR."""
+    """ZooKeeper's controller writes a partition's state once for the new leader, and again for the ISR.
+
+    In this order when a broker fails, in the other when it takes over itself (KafkaController.onControllerFailover).
+    """
     gone = controller.marked(broker, fenced=True, shutting_down=False)
     elected = zookeeper.elect_offline(parameters, gone, unclean=parameters.unclean)
     yield Cause(f"{broker} is gone, and led no more"), elected

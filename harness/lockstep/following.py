@@ -5,7 +5,7 @@ It knows no cluster. Brokers have the model's numbers, from 0 on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain, combinations
 from typing import Any, NoReturn
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from harness.lockstep.belief import Belief
 from harness.lockstep.events import Answered as AnsweredLate
 from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, Found, GaveUp, Sent, Started, Surrounded
-from harness.lockstep.explaining import Explanation, Occasions, explanations
+from harness.lockstep.explaining import Explanation, Occasions, explanations, unseen
 from harness.lockstep.handling import Reading, as_asked, handle, in_words
 from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, before_creation
 from reference_model.cluster import Altering, Broker, Fetching, Metadata, knowing, tidied
@@ -108,6 +108,20 @@ class Following:
 
     def _decide(self, seen: Controller, occasions: Occasions) -> None:
         """The controller was seen to know this."""
+        for _ in range(self._skipped(seen)):
+            self._go_on(seen, occasions, unseen)
+        if not self._go_on(seen, occasions, explanations):
+            self._diverge(f"the controller knows {words(seen)}", self._decisions(occasions))
+
+    def _skipped(self, seen: Controller) -> int:
+        """How many changes of the partition came before this one unseen: ZooKeeper's znodes have no history."""
+        if self.parameters.mode is not Mode.ZK:
+            return 0
+        known = [metadata.controller.partition.partition_epoch for (metadata,) in self.belief.parts(Places.METADATA)]
+        return max(0, int(seen.partition.partition_epoch - max(known) - 1))
+
+    def _go_on(self, seen: Controller, occasions: Occasions, ways: Callable[..., Iterable[Explanation]]) -> bool:
+        """The controller goes on in one of these ways; returns whether it may have."""
         brokers = self.places.brokers
 
         def explained(around: Surroundings, metadata: Metadata, *parts: Any) -> Outcomes:
@@ -115,12 +129,11 @@ class Following:
             gone = metadata.controller.partition.isr - seen.partition.isr
             for processes, altering in [before, *self._shrinking(around, gone, *before)]:
                 asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
-                for way in explanations(self.parameters, metadata.controller, seen, occasions, asked):
+                for way in ways(self.parameters, metadata.controller, seen, occasions, asked):
                     yield around, *self._after(metadata, list(processes), list(altering), way)
 
         reads = (*map(self.places.broker, brokers), *map(self.places.altering, brokers))
-        if not self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained):
-            self._diverge(f"the controller knows {words(seen)}", self._decisions(occasions))
+        return self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained)
 
     def _shrinking(
         self, around: Surroundings, gone: Brokers, processes: tuple[Broker, ...], altering: tuple[Altering, ...]
