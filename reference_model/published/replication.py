@@ -21,11 +21,17 @@ NONE = -1
 
 
 class LeaderAndIsr(NamedTuple):
-    """What the quorum holds, and what a LeaderAndIsr request says."""
+    """What a LeaderAndIsr request says."""
 
     leader_epoch: int
     leader: int
     isr: frozenset[int]
+
+
+class Quorum(LeaderAndIsr):
+    """What the quorum holds: the same as the last request, until the leader changes the ISR."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         leader = "no leader" if self.leader == NONE else f"leader {self.leader}"
@@ -88,7 +94,7 @@ def follows(leader: int, follower: Replica) -> bool:
     return follower.leader == leader
 
 
-def names(leader: int, said: Request) -> bool:
+def appoints(leader: int, said: Request) -> bool:
     """Whether the quorum, or a request, says that this replica leads."""
     return said is not None and said.leader == leader
 
@@ -122,10 +128,10 @@ class Bounds:
 def _update(counters: Counters, leader: int, isr: frozenset[int]) -> Outcomes:
     """Begin a leader epoch: the quorum changes at once, and a request is on its way to the replicas for ever."""
     update = LeaderAndIsr(counters.next_epoch, leader, isr)
-    yield counters._replace(next_epoch=counters.next_epoch + 1), update, update
+    yield counters._replace(next_epoch=counters.next_epoch + 1), Quorum(*update), update
 
 
-def controller_shrink_isr(replica: int, counters: Counters, quorum: LeaderAndIsr, _: Request) -> Outcomes:
+def controller_shrink_isr(replica: int, counters: Counters, quorum: Quorum, _: Request) -> Outcomes:
     """A broker fails: it leaves the ISR unless it led as the last member, and what it led has no leader."""
     if quorum.leader == replica:
         remaining = quorum.isr if quorum.isr == {replica} else quorum.isr - {replica}
@@ -135,7 +141,7 @@ def controller_shrink_isr(replica: int, counters: Counters, quorum: LeaderAndIsr
     return ()
 
 
-def controller_elect_leader(replica: int, counters: Counters, quorum: LeaderAndIsr, _: Request) -> Outcomes:
+def controller_elect_leader(replica: int, counters: Counters, quorum: Quorum, _: Request) -> Outcomes:
     """A clean election: any member of the ISR, at any time."""
     if replica not in quorum.isr or quorum.leader == replica:
         return ()
@@ -161,7 +167,7 @@ def leader_write(bounds: Bounds, replica: Replica, counters: Counters) -> Outcom
     yield replica._replace(log=(*replica.log, record)), counters._replace(next_record=counters.next_record + 1)
 
 
-def _change_isr(quorum: LeaderAndIsr, leader: Replica, follower: Replica, isr: frozenset[int]) -> Outcomes:
+def _change_isr(quorum: Quorum, leader: Replica, follower: Replica, isr: frozenset[int]) -> Outcomes:
     """Only the leader that the quorum knows, in its epoch, can change the ISR."""
     if quorum.leader == leader.id and leads_in(quorum.leader_epoch, leader):
         yield quorum._replace(isr=isr), leader._replace(isr=isr), follower
@@ -200,7 +206,7 @@ def hw_reached_epoch(leader: Replica) -> bool:
     return leader.has(leader.hw) and leader.log[leader.hw].epoch == leader.leader_epoch
 
 
-def leader_shrink_isr(is_caught_up: CaughtUp, quorum: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
+def leader_shrink_isr(is_caught_up: CaughtUp, quorum: Quorum, leader: Replica, follower: Replica) -> Outcomes:
     """A follower that is not at the leader's end may be taken out of the ISR, at once or later."""
     if follower.id not in leader.isr or is_caught_up(leader, follower, len(leader.log)):
         return ()
@@ -208,7 +214,7 @@ def leader_shrink_isr(is_caught_up: CaughtUp, quorum: LeaderAndIsr, leader: Repl
 
 
 def leader_expand_isr(
-    is_caught_up: CaughtUp, only_in_own_epoch: bool, quorum: LeaderAndIsr, leader: Replica, follower: Replica
+    is_caught_up: CaughtUp, only_in_own_epoch: bool, quorum: Quorum, leader: Replica, follower: Replica
 ) -> Outcomes:
     """A follower that is at the high watermark may join the ISR."""
     if follower.id in leader.isr or not is_caught_up(leader, follower, leader.hw):
@@ -374,7 +380,7 @@ def replication(variant: Variant, bounds: Bounds) -> Machine:
     return Machine(
         initial=(
             Counters(0, 0),
-            LeaderAndIsr(NONE, NONE, frozenset(ids)),
+            Quorum(NONE, NONE, frozenset(ids)),
             *(Replica(id_) for id_ in ids),
             *(None for _ in range(bounds.epochs + 1)),
         ),
@@ -414,7 +420,7 @@ def _rules_of_epoch(variant: Variant, bounds: Bounds, epoch: int) -> Iterator[Ru
         yield Rule(
             name=f"{id_} becomes leader, epoch {epoch}",
             reads=(request, REPLICAS + id_),
-            when=partial(names, id_),
+            when=partial(appoints, id_),
             and_when=(behind,),
             effect=become_leader,
         )
@@ -422,7 +428,7 @@ def _rules_of_epoch(variant: Variant, bounds: Bounds, epoch: int) -> Iterator[Ru
         yield Rule(
             name=f"{follower} begins to follow {leader}, epoch {epoch}",
             reads=(request, REPLICAS + leader, REPLICAS + follower),
-            when=partial(names, leader),
+            when=partial(appoints, leader),
             and_when=(found, behind),
             effect=variant.become_follower,
         )
@@ -445,7 +451,7 @@ def _rules_of_leader(variant: Variant, bounds: Bounds, id_: int) -> Iterator[Rul
         )
     shrink = partial(leader_shrink_isr, variant.to_shrink)
     expand = partial(leader_expand_isr, variant.to_expand, variant.expand_only_in_own_epoch)
-    known = partial(names, id_)
+    known = partial(appoints, id_)
     for place in others:
         out, into = (f"{id_} takes {place - REPLICAS} {where} the ISR" for where in ("out of", "into"))
         reads = (QUORUM, here, place)
@@ -456,7 +462,7 @@ def _rules_of_leader(variant: Variant, bounds: Bounds, id_: int) -> Iterator[Rul
 # --- The invariants -------------------------------------------------------------------------------------------------
 
 
-def leader_in_isr(quorum: LeaderAndIsr) -> bool:
+def leader_in_isr(quorum: Quorum) -> bool:
     """As published it is false of the first state, which has no leader."""
     return quorum.leader == NONE or quorum.leader in quorum.isr
 
@@ -472,7 +478,7 @@ def weak_isr(leader: Replica, replica: Replica) -> bool:
     return not leads(leader) or replica.id not in leader.isr or _replicated(leader, replica)
 
 
-def strong_isr(leader: Replica, replica: Replica, quorum: LeaderAndIsr) -> bool:
+def strong_isr(leader: Replica, replica: Replica, quorum: Quorum) -> bool:
     """What any presumed leader has committed is on all of the true ISR, and so on whoever is elected."""
     return not leads(leader) or replica.id not in quorum.isr or _replicated(leader, replica)
 
