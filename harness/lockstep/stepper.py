@@ -82,7 +82,7 @@ class Done:
     seen: str
     """What the cluster answered, in words."""
     reply: Any = None
-    """The answer to a request, as the model gives it."""
+    """The last answer to a request that came during this step, as the model gives it."""
     decisions: tuple[str, ...]
     belief: int
     """How many states explain everything so far."""
@@ -118,6 +118,7 @@ class Stepper(Closeable):
         self._open: dict[int, _Open] = {}
         self._written = 0
         self._decisions: list[str] = []
+        self._reply: Any = None
         self.controller = self._number.controller(observer.current)
         """What the controller knew when it was last looked at."""
         self._around = Surroundings()
@@ -136,10 +137,15 @@ class Stepper(Closeable):
         """Take a step; raises `Divergence` if the model does not permit what is seen."""
         began = time.monotonic_ns()
         self._decisions = []
+        self._reply = None
         seen = self._take(step)
-        took = time.monotonic_ns() - began
         return Done(
-            step=step, seen=seen, decisions=tuple(self._decisions), belief=len(self.following.belief), took_ns=took
+            step=step,
+            seen=seen,
+            reply=self._reply,
+            decisions=tuple(self._decisions),
+            belief=len(self.following.belief),
+            took_ns=time.monotonic_ns() - began,
         )
 
     def _tell(self, event: Events) -> None:
@@ -183,6 +189,7 @@ class Stepper(Closeable):
             if not (isinstance(step, Write) and step.acks == 0 and self._reachable(step.broker)):
                 return self._unanswered(slot, step, exchange, error)
             reply = Unanswered(closed=True)  # that is how a producer with acks=0 is refused
+        self._reply = reply
         self._observe(self._sent(slot, step.broker, exchange, reply))
         return in_words(reply)
 
@@ -404,6 +411,7 @@ class Stepper(Closeable):
         if reply is None:
             self._tell(GaveUp(slot=slot))
             return f"write {slot} is never answered"
+        self._reply = reply
         self._tell(Answered(slot=slot, reply=Named.of(reply)))
         if write.alone and reply.error is Error.NONE and write.partition == self.controller.partition:
             self._timing.committed(write.partition.isr, write.partition.leader, write.sent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 from harness.cluster.cluster import Cluster
@@ -26,8 +26,10 @@ MIN_ISR = 2
 OVERRIDES = {"replica.fetch.wait.max.ms": "50"}
 """On clusters for stepping followers come back soon, so that a step that waits for them is short."""
 
-Steps = Callable[[Situation], Step | None]
-"""Gives the next step in a situation, or None at the end."""
+Steps = Callable[[Situation, Done | None], Step | None]
+"""Gives the next step in a situation, after what came of the last one; None at the end."""
+Script = Callable[[Situation], Generator[Step, tuple[Situation, Done], None]]
+"""Steps that follow from each other: a script is given the situation and what came of each step that it wants."""
 
 
 @dataclass(kw_only=True)
@@ -59,11 +61,24 @@ def random_steps(seed: int, steps: int) -> Steps:
     """So many steps, drawn from this seed."""
     walk = Walk(seed=seed)
     left = iter(range(steps))
-    return lambda situation: None if next(left, None) is None else walk.step(situation)
+    return lambda situation, _: None if next(left, None) is None else walk.step(situation)
 
 
-def scripted(steps: Iterator[Step]) -> Steps:
-    return lambda _: next(steps, None)
+def scripted(script: Script) -> Steps:
+    """The steps of a script."""
+    running: Generator[Step, tuple[Situation, Done], None] | None = None
+
+    def next_step(situation: Situation, done: Done | None) -> Step | None:
+        nonlocal running
+        try:
+            if running is None or done is None:
+                running = script(situation)
+                return next(running)
+            return running.send((situation, done))
+        except StopIteration:
+            return None
+
+    return next_step
 
 
 def walk(cluster: Cluster, steps: Steps, parameters: Parameters, on_step: Callable[[Done], None]) -> Walked:
@@ -77,10 +92,12 @@ def walk(cluster: Cluster, steps: Steps, parameters: Parameters, on_step: Callab
         with Stepper(cluster, walked.topic, observer, parameters, _timing(cluster)) as stepper:
             walked.events = stepper.events
             try:
-                while (step := steps(stepper.situation())) is not None:
+                done: Done | None = None
+                while (step := steps(stepper.situation(), done)) is not None:
                     walked.diverged_at = step
-                    walked.steps.append(stepper.take(step))
-                    on_step(walked.steps[-1])
+                    done = stepper.take(step)
+                    walked.steps.append(done)
+                    on_step(done)
             except Divergence as divergence:
                 walked.divergence = divergence
             except BeliefTooLarge as error:
