@@ -79,7 +79,7 @@ class Hosting(IntEnum):
     UNKNOWN = 0
     """It knows of no such partition."""
     ELSEWHERE = 1
-    """It knows that others have replicas."""
+    """It knows of the partition, and of no replica of its own."""
     HERE = 2
 
 
@@ -191,6 +191,15 @@ def refusal(replica: Replica, leader_epoch: int | None, *, leader_only: bool = T
 def append(parameters: Parameters, replica: Replica, records: Iterable[Record]) -> Replica:
     """A leader appends; alone in the ISR it commits at once (Partition.appendRecordsToLeader)."""
     return advance_high_watermark(parameters, replica._replace(log=replica.log.append(records)))
+
+
+def hear(replica: Replica) -> Replica:
+    """A broker is told which partitions there are, and not yet which it has.
+
+    In ZooKeeper mode UpdateMetadata comes before LeaderAndIsr to a broker that has just started
+    (KafkaController.onBrokerStartup).
+    """
+    return replica._replace(hosting=max(replica.hosting, Hosting.ELSEWHERE))
 
 
 def learn(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:

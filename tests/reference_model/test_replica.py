@@ -20,6 +20,7 @@ from reference_model.replica import (
     Replica,
     advance_high_watermark,
     append,
+    hear,
     learn,
     maximal_isr,
     refusal,
@@ -163,6 +164,13 @@ def test_who_has_no_replica_says_so_whatever_it_is_asked(leader_epoch: int | Non
     assert refusal(Replica(2, 20), leader_epoch) is Error.UNKNOWN_TOPIC_OR_PARTITION
     assert refusal(Replica(2, 20), leader_epoch, leader_only=False) is Error.UNKNOWN_TOPIC_OR_PARTITION
     assert refusal(replica(2), 5) is Error.UNKNOWN_LEADER_EPOCH
+
+
+def test_who_has_only_heard_of_a_partition_has_no_replica_of_it() -> None:
+    started = Replica(2, 20, log=log(0))
+
+    assert refusal(hear(started), 5) is Error.NOT_LEADER_OR_FOLLOWER
+    assert hear(replica(2)) == replica(2)
 
 
 GONE = (BROKERS[0], (1, BrokerRegistration(epoch=10, fenced=True)), BROKERS[2])

@@ -48,7 +48,7 @@ def test_every_invariant_holds_where_one_replica_is_enough(parameters: Parameter
     assert exploration.violations == {}
 
 
-STATES = {"zk-3.9": 911_875, "kraft-3.9": 736_394, "kraft-4": 602_739}
+STATES = {"zk-3.9": 911_875, "kraft-3.9": 989_798, "kraft-4": 822_416}
 
 
 @pytest.mark.long
