@@ -42,6 +42,7 @@ from harness.lockstep.steps import (
     AskEpochEnd,
     Cut,
     Elect,
+    Idle,
     Kill,
     Mend,
     Pause,
@@ -55,7 +56,7 @@ from harness.lockstep.steps import (
     Wait,
     Write,
 )
-from harness.lockstep.timing import Timing
+from harness.lockstep.timing import MS, Timing
 from harness.lockstep.translating import Exchange
 from harness.lockstep.walk import Situation
 from harness.lockstep.world import OPERATIONS, Surroundings
@@ -65,7 +66,7 @@ from reference_model.controller import Controller
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
 from reference_model.produce import Unanswered
-from reference_model.registration import Registration
+from reference_model.registration import NO_LEADER, BrokerId, Registration
 
 PATIENCE_S = 0.15
 """For how long a step waits for an answer that may take longer."""
@@ -175,6 +176,8 @@ class Stepper(Closeable):
                 return self._administer(step)
             case Wait():
                 return self._wait(step.until)
+            case Idle():
+                return self._idle(step.ms)
 
     # Requests
 
@@ -256,9 +259,11 @@ class Stepper(Closeable):
             running=self._running() - paused,
             paused=paused,
             ended=frozenset(b for b in self._number.ids if self._cluster.broker(b).state() is NodeState.STOPPED),
+            replicas=tuple(map(id_, partition.replicas)),
             leader=id_(partition.leader) if partition.leader >= 0 else partition.leader,
             leader_epoch=partition.leader_epoch,
             isr=frozenset(map(id_, partition.isr)),
+            elr=frozenset(map(id_, partition.elr)),
             cut=frozenset((id_(follower), id_(leader)) for follower, leader in self._around.cut),
             written=self._written,
             open_writes=len(self._open),
@@ -273,6 +278,11 @@ class Stepper(Closeable):
             for id_ in self._cluster.broker_ids
             if self._cluster.broker(id_).state() is NodeState.RUNNING and self._reachable(id_)
         )
+
+    def _started(self) -> frozenset[BrokerId]:
+        """The brokers whose process runs, by their numbers; one that has just started may not answer yet."""
+        running = (id_ for id_ in self._number.ids if self._cluster.broker(id_).state() is NodeState.RUNNING)
+        return frozenset(map(self._number, running))
 
     def _reachable(self, broker: int) -> bool:
         try:
@@ -424,6 +434,13 @@ class Stepper(Closeable):
             return "it did not come about"
         return "it came about"
 
+    def _idle(self, ms: int) -> str:
+        over = time.monotonic_ns() + ms * MS
+        while time.monotonic_ns() < over:
+            time.sleep(0.05)
+            self._observe()
+        return "it passed"
+
     def _come_about(self, until: Until) -> bool:
         self._observe()
         partition = self.controller.partition
@@ -437,6 +454,12 @@ class Stepper(Closeable):
                 return partition.isr < frozenset(partition.replicas)
             case Until.LED:
                 return partition.leader in running
+            case Until.LEADERLESS:
+                return partition.leader == NO_LEADER
+            case Until.ALONE:
+                return partition.isr == {partition.leader}
+            case Until.REGISTERED:
+                return self._started() <= self.controller.active_brokers()
 
 
 def _answer(write: _Open) -> Any | None:

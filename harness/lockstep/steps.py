@@ -159,6 +159,9 @@ class Until(StrEnum):
     IN_SYNC = "all replicas that run are in the ISR"
     SHRUNK = "the ISR is smaller"
     LED = "a broker that runs leads"
+    LEADERLESS = "nobody leads"
+    ALONE = "the leader is alone in the ISR"
+    REGISTERED = "all that run are known to the controller"
 
 
 class Wait(_Step, frozen=True, kw_only=True):
@@ -170,9 +173,18 @@ class Wait(_Step, frozen=True, kw_only=True):
         return f"wait until {self.until}"
 
 
-Step: TypeAlias = (
-    Write | Read | Ask | AskEpochEnd | Kill | Stop | Start | Pause | Resume | Cut | Mend | Elect | Reassign | Wait
-)
+class Idle(_Step, frozen=True, kw_only=True):
+    """Let so much time pass, to see what does not come about in it."""
+
+    ms: int
+
+    def __str__(self) -> str:
+        return f"let {self.ms} ms pass"
+
+
+Request: TypeAlias = Write | Read | Ask | AskEpochEnd
+Fault: TypeAlias = Kill | Stop | Start | Pause | Resume | Cut | Mend
+Step: TypeAlias = Request | Fault | Elect | Reassign | Wait | Idle
 
 
 def _epoch(epoch: int | None) -> str:

@@ -52,7 +52,7 @@ def write(step: Write, topic: str, values: tuple[int, ...]) -> Exchange:
     if sender is not None:
         producer = Producer(id=sender.producer_id, epoch=sender.epoch)
         batch = replace(batch, producer=producer, base_sequence=sender.sequence)
-    request = Produce(Acks(step.acks), values, None if sender is None else _batch(sender, len(values)))
+    request = Produce(step.acks, values, None if sender is None else _batch(sender, len(values)))
 
     def send(connection: Connection) -> Pending[producing.Produced]:
         return producing.produce(connection, topic, 0, batch, acks=step.acks, timeout_ms=WRITE_TIMEOUT_MS)

@@ -43,10 +43,13 @@ class Situation:
     paused: frozenset[int]
     ended: frozenset[int]
     """Those whose process has ended."""
+    replicas: tuple[int, ...]
+    """In the order of the assignment."""
     leader: int
     """-1 if there is none."""
     leader_epoch: int
     isr: frozenset[int]
+    elr: frozenset[int]
     cut: frozenset[tuple[int, int]]
     written: int
     open_writes: int

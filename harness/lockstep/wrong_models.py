@@ -57,7 +57,7 @@ def _reading(
 
 def _acks(name: str, says: str, asked: Acks, read: Acks) -> WrongModel:
     def reading(request: Any) -> Any:
-        return request._replace(acks=read) if isinstance(request, Produce) and request.acks is asked else request
+        return request._replace(acks=read) if isinstance(request, Produce) and request.acks == asked else request
 
     return WrongModel(name=name, says=says, reading=reading)
 
