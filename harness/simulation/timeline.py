@@ -271,7 +271,7 @@ class Story:
             if fault in ("kill", "stop"):
                 ended = known.epoch if fault == "stop" else -1
                 request = Register(broker, self._epoch, incarnation=self._epoch, previous_epoch=ended)
-                controller, error = register(PARAMETERS, controller, request)
+                controller, error = register(PARAMETERS, controller, request, session_over=True)
                 _require(error)
             one.becomes(unfence(PARAMETERS, controller, broker), healed_ns)
             caught_up_ns = healed_ns + self._chance.randrange(100 * MS, 400 * MS)
