@@ -49,6 +49,8 @@ class Began(Event, frozen=True, kw_only=True):
     """The partition was created, and the controller has this on record."""
 
     controller: Controller
+    ids: tuple[int, ...] = ()
+    """Which broker of the cluster has which number, for people."""
 
 
 class Surrounded(Event, frozen=True, kw_only=True):

@@ -52,9 +52,20 @@ class Occasions(NamedTuple):
 class Cause(NamedTuple):
     """One thing that moved the controller."""
 
-    words: str
+    kind: str
+    broker: BrokerId | None = None
+    """Whose doing it was, where it was a broker's."""
     granted: AlterPartition | None = None
     registered: BrokerId | None = None
+
+
+class Explained(NamedTuple):
+    """What is known of why the controller decided something."""
+
+    certain: frozenset[Cause]
+    """Causes that every explanation has in common."""
+    possible: frozenset[Cause]
+    """Causes that some explanation has."""
 
 
 class Explanation(NamedTuple):
@@ -136,7 +147,7 @@ def _moves(
     for request in asked:
         after, error = alter_partition(parameters, controller, request)
         if error in (Error.NONE, Error.NEW_LEADER_ELECTED):
-            yield Cause(f"{request.broker} asked for the ISR {sorted(request.isr)}", granted=request), after
+            yield Cause("a leader asked for another ISR", request.broker, granted=request), after
     for broker, registration in seen.brokers:
         yield from _of_broker(parameters, controller, broker, registration.epoch, seen, occasions)
     yield from _of_administrator(parameters, controller, occasions)
@@ -163,19 +174,19 @@ def _of_broker(
         for over in (False, True) if broker in occasions.silent else (False,):
             after, error = register(parameters, controller, request, session_over=over)
             if error is Error.NONE:
-                yield Cause(f"{broker} registered", registered=broker), after
+                yield Cause("a broker registered", broker, registered=broker), after
     if known is None:
         return
     if broker in occasions.silent:
-        yield Cause(f"the session of {broker} ended"), fence(parameters, controller, broker)
+        yield Cause("a session ended", broker), fence(parameters, controller, broker)
         if parameters.mode is Mode.ZK:
             yield from _half_fenced(parameters, controller, broker)
     if known.fenced:
-        yield Cause(f"{broker} was heard again"), unfence(parameters, controller, broker)
+        yield Cause("a broker was heard again", broker), unfence(parameters, controller, broker)
     if broker in occasions.leaving:
         for elsewhere in (False, True):
             after, _ = shut_down(parameters, controller, broker, known.epoch, leads_elsewhere=elsewhere)
-            yield Cause(f"{broker} asked to leave"), after
+            yield Cause("a broker asked to leave", broker), after
 
 
 def _taken_over(controller: Controller, seen: Controller, occasions: Occasions) -> Controller:
@@ -195,10 +206,10 @@ def _half_fenced(
     """
     gone = controller.marked(broker, fenced=True, shutting_down=False)
     elected = zookeeper.elect_offline(parameters, gone, unclean=parameters.unclean)
-    yield Cause(f"{broker} is gone, and led no more"), elected
+    yield Cause("a broker is gone, and led no more", broker), elected
     if controller == gone:
         partition = zookeeper.remove_from_isr(parameters, controller.partition, broker)
-        yield Cause(f"{broker} is gone, and left the ISR"), controller.with_partition(partition)
+        yield Cause("a broker is gone, and left the ISR", broker), controller.with_partition(partition)
 
 
 def _of_administrator(
@@ -213,9 +224,15 @@ def _of_administrator(
         return
     if controller.partition.replicas:
         moved, _ = reassign(parameters, controller, occasions.assignment)
-        yield Cause(f"a reassignment to {list(occasions.assignment)}"), moved
+        yield Cause("a reassignment"), moved
     else:
         yield Cause("the creation of the topic"), create(parameters, controller, occasions.assignment)[0]
+
+
+def in_common(ways: Iterable[Explanation]) -> Explained:
+    """What several explanations of one decision have in common, and what only some of them have."""
+    causes = [frozenset(way.causes) for way in ways]
+    return Explained(frozenset.intersection(*causes), frozenset.union(*causes))
 
 
 def renumbered(controller: Controller, numbers: dict[BrokerId, BrokerId]) -> Controller:

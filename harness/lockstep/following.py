@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 from harness.lockstep.belief import Belief
 from harness.lockstep.events import Answered as AnsweredLate
 from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, Found, GaveUp, Sent, Started, Surrounded
-from harness.lockstep.explaining import Explanation, Occasions, explanations, unseen
+from harness.lockstep.explaining import Explained, Explanation, Occasions, explanations, in_common, unseen
 from harness.lockstep.handling import Reading, as_asked, handle, in_words
+from harness.lockstep.wording import Wording, disk_in_words
 from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, before_creation
 from reference_model.cluster import Altering, Broker, Fetching, Metadata, knowing, tidied
 from reference_model.cluster import Answered as Altered
@@ -47,6 +48,9 @@ class Following:
     def __init__(self, parameters: Parameters, began: Began, *, reading: Reading = as_asked) -> None:
         self.parameters = parameters
         self._reading = reading
+        self.wording = Wording(began.ids)
+        self.explained: list[Explained] = []
+        """Why the controller decided what it did, one for each of its decisions, those that were not seen included."""
         self._starting: set[BrokerId] = set()
         """Whose process has been started."""
         self.places = Places(len(began.controller.brokers))
@@ -111,7 +115,7 @@ class Following:
         for _ in range(self._skipped(seen)):
             self._go_on(seen, occasions, unseen)
         if not self._go_on(seen, occasions, explanations):
-            self._diverge(f"the controller knows {words(seen)}", self._decisions(occasions))
+            self._diverge(f"the controller knows {self.wording.controller(seen)}", self._decisions(occasions))
 
     def _skipped(self, seen: Controller) -> int:
         """How many changes of the partition came before this one unseen: ZooKeeper's znodes have no history."""
@@ -123,6 +127,7 @@ class Following:
     def _go_on(self, seen: Controller, occasions: Occasions, ways: Callable[..., Iterable[Explanation]]) -> bool:
         """The controller goes on in one of these ways; returns whether it may have."""
         brokers = self.places.brokers
+        found: set[Explanation] = set()
 
         def explained(around: Surroundings, metadata: Metadata, *parts: Any) -> Outcomes:
             before = parts[: len(brokers)], parts[len(brokers) :]
@@ -130,10 +135,14 @@ class Following:
             for processes, altering in [before, *self._shrinking(around, gone, *before)]:
                 asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
                 for way in ways(self.parameters, metadata.controller, seen, occasions, asked):
+                    found.add(way)
                     yield around, *self._after(metadata, list(processes), list(altering), way)
 
         reads = (*map(self.places.broker, brokers), *map(self.places.altering, brokers))
-        return self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained)
+        went_on = self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained)
+        if went_on:
+            self.explained.append(in_common(found))
+        return went_on
 
     def _shrinking(
         self, around: Surroundings, gone: Brokers, processes: tuple[Broker, ...], altering: tuple[Altering, ...]
@@ -186,11 +195,11 @@ class Following:
         slots = {
             slot for (slot,) in (one for b in self.places.brokers for one in self.belief.parts(self.places.altering(b)))
         }
-        isrs = {
-            f"{slot.broker} asks for the ISR {sorted(slot.isr)}" for slot in slots if isinstance(slot, AlterPartition)
-        }
-        silent = {f"the session of {broker} ends" for broker in occasions.silent}
-        leaving = {f"{broker} leaves" for broker in occasions.leaving}
+        name, names = self.wording.broker, self.wording.brokers
+        asked = [slot for slot in slots if isinstance(slot, AlterPartition)]
+        isrs = {f"{name(slot.broker)} asks for the ISR {names(slot.isr)}" for slot in asked}
+        silent = {f"the session of {name(broker)} ends" for broker in occasions.silent}
+        leaving = {f"{name(broker)} leaves" for broker in occasions.leaving}
         return isrs | silent | leaving
 
     def _find(self, found: Found) -> None:
@@ -201,8 +210,8 @@ class Following:
             return [(process,)] if on_disk(process) == (found.start, found.records, found.high_watermark) else []
 
         if not self.belief.change((place,), agrees):
-            permitted = {str(on_disk(process)) for (process,) in self.belief.parts(place)}
-            self._diverge(str((found.start, found.records, found.high_watermark)), permitted)
+            permitted = {disk_in_words(*on_disk(process)) for (process,) in self.belief.parts(place)}
+            self._diverge(disk_in_words(found.start, found.records, found.high_watermark), permitted)
 
     def _exchange(self, event: Exchanged) -> None:
         """A client asks a broker, and has the answer before anything else is seen."""
@@ -281,17 +290,3 @@ def on_disk(process: Broker) -> tuple[Offset, tuple[tuple[Epoch, int], ...], Off
     """Where a log starts, its records and the high watermark with which its broker will start."""
     log = process.replica.log
     return log.start, tuple((record.epoch, record.value) for record in log.records), process.replica.high_watermark
-
-
-def words(controller: Controller) -> str:
-    """What a controller knows, for people."""
-    partition = controller.partition
-    gone = [broker for broker, registration in controller.brokers if registration.fenced]
-    leaving = [broker for broker, registration in controller.brokers if registration.shutting_down]
-    return (
-        f"leader {partition.leader} in epoch {partition.leader_epoch}, ISR {sorted(partition.isr)}, "
-        f"partition epoch {partition.partition_epoch}"
-        + (f", ELR {sorted(partition.elr)}" if partition.elr else "")
-        + (f", gone {gone}" if gone else "")
-        + (f", leaving {leaving}" if leaving else "")
-    )

@@ -31,8 +31,8 @@ from harness.lockstep.events import (
     Started,
     Surrounded,
 )
-from harness.lockstep.explaining import Occasions
-from harness.lockstep.following import Following, words
+from harness.lockstep.explaining import Explained, Occasions
+from harness.lockstep.following import Following
 from harness.lockstep.handling import in_words
 from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
@@ -85,6 +85,10 @@ class Done:
     reply: Any = None
     """The last answer to a request that came during this step, as the model gives it."""
     decisions: tuple[str, ...]
+    explained: tuple[Explained, ...]
+    """Why the controller decided what it did during this step."""
+    events: int
+    """How many things the model was told up to its end."""
     belief: int
     """How many states explain everything so far."""
     took_ns: int
@@ -118,13 +122,14 @@ class Stepper(Closeable):
         self._connections: dict[int, Connection] = {}
         self._open: dict[int, _Open] = {}
         self._written = 0
-        self._decisions: list[str] = []
+        self.decisions: list[str] = []
+        """What the controller decided during the last step, in words."""
         self._reply: Any = None
         self.controller = self._number.controller(observer.current)
         """What the controller knew when it was last looked at."""
         self._around = Surroundings()
         self._occasions = Occasions()
-        began = Began(controller=self.controller)
+        began = Began(controller=self.controller, ids=self._number.ids)
         self.events: list[Events] = [began]
         """All that the model was told."""
         self.following = Following(parameters, began)
@@ -137,14 +142,17 @@ class Stepper(Closeable):
     def take(self, step: Step) -> Done:
         """Take a step; raises `Divergence` if the model does not permit what is seen."""
         began = time.monotonic_ns()
-        self._decisions = []
+        self.decisions = []
         self._reply = None
+        explained = len(self.following.explained)
         seen = self._take(step)
         return Done(
             step=step,
             seen=seen,
             reply=self._reply,
-            decisions=tuple(self._decisions),
+            decisions=tuple(self.decisions),
+            explained=tuple(self.following.explained[explained:]),
+            events=len(self.events),
             belief=len(self.following.belief),
             took_ns=time.monotonic_ns() - began,
         )
@@ -411,7 +419,7 @@ class Stepper(Closeable):
         self._tell(Decided(controller=seen, occasions=self._occasions._replace(silent=silent)))
         self._timing.decided(self.controller, seen, not_before)
         self.controller = seen
-        self._decisions.append(words(seen))
+        self.decisions.append(self.following.wording.decision(seen, self.following.explained[-1]))
 
     def _answered(self, slot: int, reply: Any | None) -> str:
         """An open write is answered, or never will be."""

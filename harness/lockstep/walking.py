@@ -41,6 +41,11 @@ class Walked:
     events: list[Events] = field(default_factory=list)
     divergence: Divergence | None = None
     diverged_at: Step | None = None
+    decisions: tuple[str, ...] = ()
+    """What the controller had decided during that step."""
+    began_ns: int = 0
+    """When the last step began, and when it ended, by the clock that nodes' logs have."""
+    ended_ns: int = 0
     undecided: str | None = None
     seconds: float = 0.0
 
@@ -95,15 +100,18 @@ def walk(cluster: Cluster, steps: Steps, parameters: Parameters, on_step: Callab
                 done: Done | None = None
                 while (step := steps(stepper.situation(), done)) is not None:
                     walked.diverged_at = step
+                    walked.began_ns = time.time_ns()
                     done = stepper.take(step)
                     walked.steps.append(done)
                     on_step(done)
             except Divergence as divergence:
                 walked.divergence = divergence
+                walked.decisions = tuple(stepper.decisions)
             except BeliefTooLarge as error:
                 walked.undecided = str(error)
             finally:
                 walked.seconds = time.monotonic() - began
+                walked.ended_ns = time.time_ns()
                 _restore(cluster)
     return walked
 

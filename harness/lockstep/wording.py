@@ -1,0 +1,228 @@
+"""What the model holds, in words: a controller, a state, a belief. Brokers have their ids, as in the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import TypeAlias
+
+import msgspec
+
+from harness.lockstep.explaining import Cause, Explained
+from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, Waits
+from reference_model.cluster import Altering, Broker, Fetching, Metadata
+from reference_model.controller import Controller
+from reference_model.log import Epoch, Log, Offset
+from reference_model.machine import State
+from reference_model.produce import Produce
+from reference_model.registration import AlterPartition, BrokerId
+from reference_model.replica import UNKNOWN, Leadership, Replica
+from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched
+
+SHOWN_RECORDS = 8
+"""Of a longer log only the end is of interest."""
+SHOWN_WAYS = 12
+"""How many different things are told of one part."""
+SHOWN_STATES = 5
+"""How many states are told as a whole."""
+
+Values: TypeAlias = Sequence[tuple[Epoch, int]]
+"""Records, with the epoch and the value of each."""
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """What one part of the cluster may be, and in how many states of the belief it is that."""
+
+    words: str
+    states: int
+
+
+class Believed(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of the cluster, and all that it may be."""
+
+    part: str
+    ways: tuple[Way, ...]
+    """What most states have first."""
+    others: int = 0
+    """How many more ways there are."""
+
+
+class Wording:
+    """Says it with the ids of the brokers; without any, with the model's numbers."""
+
+    def __init__(self, ids: Sequence[int] = ()) -> None:
+        self._ids = dict(enumerate(ids))
+
+    def broker(self, broker: BrokerId) -> int:
+        return self._ids.get(broker, broker)
+
+    def brokers(self, brokers: Iterable[BrokerId]) -> str:
+        return str(sorted(map(self.broker, brokers)))
+
+    def controller(self, controller: Controller) -> str:
+        """What a controller knows."""
+        partition = controller.partition
+        gone = [broker for broker, registration in controller.brokers if registration.fenced]
+        leaving = [broker for broker, registration in controller.brokers if registration.shutting_down]
+        leads = f"leader {self.broker(partition.leader)}" if partition.leader >= 0 else "no leader"
+        return (
+            f"{leads} in epoch {partition.leader_epoch}, ISR {self.brokers(partition.isr)}, "
+            f"partition epoch {partition.partition_epoch}"
+            + (f", ELR {self.brokers(partition.elr)}" if partition.elr else "")
+            + (f", gone {self.brokers(gone)}" if gone else "")
+            + (f", leaving {self.brokers(leaving)}" if leaving else "")
+        )
+
+    def decision(self, controller: Controller, explained: Explained) -> str:
+        """What the controller decided, and why as far as that is certain."""
+        why = ", ".join(sorted(map(self.cause, explained.certain)))
+        return f"{self.controller(controller)}{f' ({why})' if why else ''}"
+
+    def cause(self, cause: Cause) -> str:
+        return cause.kind if cause.broker is None else f"{cause.kind}: {self.broker(cause.broker)}"
+
+    def belief(self, states: Sequence[State]) -> tuple[Believed, ...]:
+        """What each part of the cluster may be, each part by itself."""
+        told = (_believed(part, Counter(map(say, states))) for part, say in self._parts(states[0]))
+        return tuple(believed for believed in told if believed.ways)
+
+    def examples(self, states: Sequence[State]) -> tuple[tuple[str, ...], ...]:
+        """Some states as a whole."""
+        return tuple(
+            tuple(f"{part}: {words}" for part, say in self._parts(state) if (words := say(state)))
+            for state in states[:SHOWN_STATES]
+        )
+
+    def _parts(self, state: State) -> list[tuple[str, Callable[[State], str]]]:
+        """How each part of a state is called, and how it is told; what is not there has no words."""
+        metadata: Metadata = state[Places.METADATA]
+        places = Places(len(metadata.known))
+
+        def process(broker: BrokerId) -> Callable[[State], str]:
+            return lambda state: self.process(state[places.broker(broker)])
+
+        def altering(broker: BrokerId) -> Callable[[State], str]:
+            return lambda state: self._altering(state[places.altering(broker)])
+
+        def fetching(follower: BrokerId, leader: BrokerId) -> Callable[[State], str]:
+            return lambda state: self._fetching(state[places.fetching(follower, leader)])
+
+        def operation(slot: int) -> Callable[[State], str]:
+            return lambda state: self._operation(state[places.operation(slot)])
+
+        return [
+            ("done by the harness", lambda state: self._around(state[Places.SURROUNDINGS], state[Places.METADATA])),
+            ("the controller", lambda state: self._metadata(state[Places.METADATA])),
+            *((f"broker {self.broker(number)}", process(number)) for number in places.brokers),
+            *((f"ISR asked for by {self.broker(number)}", altering(number)) for number in places.brokers),
+            *((f"{self.broker(f)} fetching from {self.broker(to)}", fetching(f, to)) for f, to in places.pairs),
+            *((f"request {slot}", operation(slot)) for slot in places.operations),
+        ]
+
+    def _around(self, around: Surroundings, metadata: Metadata) -> str:
+        leader = metadata.controller.partition.leader
+        late = [follower for led, follower in around.late if led == leader]
+        said = [
+            *(f"{self.broker(f)} cannot fetch from {self.broker(to)}" for f, to in sorted(around.cut)),
+            *([f"paused {self.brokers(around.paused)}"] if around.paused else []),
+            *([f"{self.brokers(around.deaf)} hear nothing of the controller"] if around.deaf else []),
+            *([f"the lag time may have passed for {self.brokers(late)}"] if late else []),
+            *([f"timed out may be the requests {sorted(around.expired)}"] if around.expired else []),
+        ]
+        return "; ".join(said)
+
+    def _metadata(self, metadata: Metadata) -> str:
+        last = len(metadata.log) - 1
+        behind = [broker for broker, known in enumerate(metadata.known) if known is not None and known < last]
+        yet = f"; not known to {self.brokers(behind)} yet" if behind else ""
+        return f"{self.controller(metadata.controller)}{yet}"
+
+    def process(self, process: Broker) -> str:
+        """A broker's process with its replica, or its disk."""
+        if not process.running:
+            return f"does not run; on its disk {self._log(process.replica)}"
+        return f"{self._role(process.replica)}; {self._log(process.replica)}"
+
+    def _role(self, replica: Replica) -> str:
+        if replica.leadership is not None:
+            return f"leads in epoch {replica.leader_epoch}, {self._leadership(replica.leadership)}"
+        if replica.leader_epoch < 0:
+            return "has not been told of the partition"
+        if replica.leader < 0:
+            return f"knows no leader in epoch {replica.leader_epoch}"
+        return f"follows {self.broker(replica.leader)} in epoch {replica.leader_epoch}"
+
+    def _leadership(self, leadership: Leadership) -> str:
+        seen = ", ".join(
+            f"{self.broker(follower)} {f'is at {progress.end}' if progress.end != UNKNOWN else 'has not fetched'}"
+            for follower, progress in leadership.followers
+        )
+        pending = f", has asked for {self.brokers(leadership.pending.isr)}" if leadership.pending else ""
+        return f"with ISR {self.brokers(leadership.isr)}{pending}, {seen}"
+
+    def _log(self, replica: Replica) -> str:
+        return disk_in_words(replica.log.start, _values(replica.log), replica.high_watermark)
+
+    def _altering(self, altering: Altering) -> str:
+        if altering is None:
+            return ""
+        if isinstance(altering, AlterPartition):
+            return f"{self.brokers(altering.isr)} in epoch {altering.leader_epoch}, on its way to the controller"
+        return f"{self.brokers(altering.request.isr)}, the controller's answer on its way back"
+
+    def _fetching(self, fetching: Fetching) -> str:
+        match fetching:
+            case ReplicaFetch():
+                return f"asks at {fetching.offset} in epoch {fetching.leader_epoch}"
+            case ReplicaFetched():
+                asked = fetching.request
+                if fetching.diverging is not None:
+                    return f"is told to go back to {fetching.diverging.end} of epoch {fetching.diverging.epoch}"
+                if fetching.error:
+                    return f"is answered {fetching.error.name}"
+                return (
+                    f"gets {len(fetching.records)} records at {asked.offset}, high watermark {fetching.high_watermark}"
+                )
+            case None:
+                return ""
+
+    def _operation(self, operation: Operation) -> str:
+        match operation:
+            case Asked():
+                return f"{_request(operation.request)} on its way to {self.broker(operation.broker)}"
+            case Waits():
+                until = operation.waiting.until
+                return f"{_request(operation.request)} appended by {self.broker(operation.broker)}, waits for {until}"
+            case Answered():
+                return "answered"
+            case None:
+                return ""
+
+
+def disk_in_words(start: Offset, records: Values, high_watermark: Offset) -> str:
+    """What a log holds, and its high watermark."""
+    shown = f" ({records_in_words(records)})" if records else ""
+    return f"log {start} to {start + len(records)}{shown}, high watermark {high_watermark}"
+
+
+def records_in_words(records: Values) -> str:
+    """The values of records by their epochs; of many, the last."""
+    runs = groupby(records[-SHOWN_RECORDS:], key=lambda record: record[0])
+    told = "; ".join(f"{', '.join(str(value) for _, value in run)} of epoch {epoch}" for epoch, run in runs)
+    return f"..., {told}" if len(records) > SHOWN_RECORDS else told
+
+
+def _values(log: Log) -> Values:
+    return [(record.epoch, record.value) for record in log.records]
+
+
+def _request(request: object) -> str:
+    if isinstance(request, Produce):
+        return f"write of {', '.join(map(str, request.values))} with acks={int(request.acks)}"
+    return type(request).__name__
+
+
+def _believed(part: str, ways: Counter[str]) -> Believed:
+    told = [Way(words=words, states=states) for words, states in ways.most_common() if words]
+    return Believed(part=part, ways=tuple(told[:SHOWN_WAYS]), others=max(0, len(told) - SHOWN_WAYS))
