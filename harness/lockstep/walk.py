@@ -104,10 +104,11 @@ class Walk:
 
     def _requests(self, now: Situation) -> Iterator[_Choice]:
         anyone = self._draw.choice(sorted(now.running)) if now.running else None
-        if now.led:
+        if now.led and now.belief <= LARGE:  # each write makes it larger
             for acks in (1, 0, *((-1,) if now.may_leave_open else ())):
                 records = self._draw.randint(1, 3)
                 yield _Choice(f"write acks={acks}", 60, Write(broker=now.leader, acks=acks, records=records))
+        if now.led:
             yield _Choice("ask for an epoch's end", 20, self._epoch_end(now))
             yield _Choice("elect", 4, Elect())
         if anyone is None:
