@@ -182,17 +182,17 @@ def _in_words(healed: Healed) -> str:
 def logs(node: str, run_name: str | None, cluster: str | None, lines: int, runs_dir: Path) -> None:
     """Print the end of a node's log, such as broker-1 or controller-100."""
     from harness.kept import kept_directory
+    from harness.node_logs import node_log, node_names
     from harness.rundir import find_run
     from harness.scenario import suggestion
 
     if lines < 0:
         raise UsageError(f"--lines is 0 or more, not {lines}")
     directory = kept_directory(cluster) if cluster else find_run(run_name, runs_dir)
-    known = sorted(path.name for path in directory.glob("nodes/*"))
+    known = node_names(directory)
     if node not in known:
         raise UsageError(f"{directory} has no node {node!r}{suggestion(node, known)}")
-    files = [directory / "nodes" / node / name for name in ("server.log", "stdout.log")]
-    log = next((file for file in files if file.exists() and file.stat().st_size), None)
+    log = node_log(directory, node)
     if log is None:
         raise UsageError(f"{node} has not written a log yet")
     with log.open(errors="replace") as text:

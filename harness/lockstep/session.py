@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,14 @@ from harness.cluster.spec import ClusterSpec
 from harness.disk import replace_file
 from harness.heal import owning
 from harness.java import find_java
-from harness.lockstep.events import write_events
+from harness.lockstep.coverage import Coverage, coverage
+from harness.lockstep.events import Began, write_events
 from harness.lockstep.stepper import Done
+from harness.lockstep.steps import Step
 from harness.lockstep.walking import OVERRIDES, Walked, parameters_of, random_steps, walk
+from harness.lockstep.wording import Believed, Wording
 from harness.lockstep.wrong_models import WRONG_MODELS, WrongModel, judge
+from harness.node_logs import Excerpt, excerpts
 from harness.progress import Progress
 from harness.rundir import RunDirectory, cluster_arguments
 from reference_model.parameters import Parameters
@@ -29,6 +33,23 @@ EVENTS = "events.jsonl"
 VERDICT = "verdict.json"
 QUICK_NS = 200_000_000
 """Steps that take longer wait for something: an ISR, an election, an answer."""
+BEFORE_NS = 3_000_000_000
+AFTER_NS = 500_000_000
+"""How much of the nodes' logs is kept before the step that diverged, and after."""
+
+
+class StepLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `steps.jsonl`."""
+
+    step: str
+    action: Step
+    """The same, to take it again."""
+    seen: str
+    decisions: tuple[str, ...]
+    belief: int
+    took_ns: int
+    events: int
+    """How many lines of `events.jsonl` there are up to its end."""
 
 
 class Diverged(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,8 +60,16 @@ class Diverged(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     seen: str
     permitted: tuple[str, ...]
-    belief: tuple[str, ...]
-    """The states just before, in words of the model; some of them where there are many."""
+    decisions: tuple[str, ...] = ()
+    """What the controller had decided during that step."""
+    states: int
+    """How many states the belief had just before."""
+    belief: tuple[Believed, ...]
+    """What they were, part by part."""
+    examples: tuple[tuple[str, ...], ...]
+    """Some of them as a whole."""
+    logs: tuple[Excerpt, ...] = ()
+    """What the nodes wrote around that moment."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +79,8 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     says: str
     diverged_after: int | None
     """So many things that it was told, or None if it could explain them all."""
+    step: int | None
+    """During which step that was."""
     seen: str | None
 
 
@@ -62,8 +93,7 @@ class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     quick_steps_per_second: float
     largest_belief: int
-    answers: dict[str, int]
-    """How often which kind of step was answered how."""
+    coverage: Coverage
     diverged: Diverged | None = None
     reason: str | None = None
     controls: list[Control] = []
@@ -91,8 +121,8 @@ def step(
     spec = msgspec.structs.replace(spec, overrides={**OVERRIDES, **spec.overrides})
     java = find_java()
     open_cluster = prepare(spec, backend, java, progress)
-    command = shlex.join(["lockstep", "step", "--seed", str(seed), "--steps", str(steps)])
-    command = f"{command} {shlex.join(cluster_arguments(spec, backend))}".strip()
+    asked = ["lockstep", "step", "--seed", str(seed), "--steps", str(steps), *(["--controls"] if controls else [])]
+    command = shlex.join([*asked, *cluster_arguments(spec, backend)])
     directory = RunDirectory.create(
         runs,
         scenario="step",
@@ -112,7 +142,7 @@ def step(
         with directory.phase("walk"), progress.action(f"taking {steps} steps"), _Steps(directory.path) as log:
             walked = walk(cluster, random_steps(seed, steps), parameters, log.add)
     write_events(directory.path / EVENTS, walked.events)
-    verdict = _verdict(directory.info.run, walked)
+    verdict = verdict_of(directory.info.run, walked, _around(directory.path, walked))
     if controls and walked.verdict == "pass":
         with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
             verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
@@ -133,17 +163,27 @@ class _Steps:
         self._file.close()
 
     def add(self, done: Done) -> None:
-        line = {
-            "step": str(done.step),
-            "seen": done.seen,
-            "decisions": done.decisions,
-            "belief": done.belief,
-            "took_ns": done.took_ns,
-        }
+        line = StepLine(
+            step=str(done.step),
+            action=done.step,
+            seen=done.seen,
+            decisions=done.decisions,
+            belief=done.belief,
+            took_ns=done.took_ns,
+            events=done.events,
+        )
         self._file.write(msgspec.json.encode(line) + b"\n")
 
 
-def _verdict(run: str, walked: Walked) -> WalkVerdict:
+def _around(directory: Path, walked: Walked) -> tuple[Excerpt, ...]:
+    """What the nodes wrote around the moment of divergence."""
+    if walked.divergence is None:
+        return ()
+    return excerpts(directory, after_ns=walked.began_ns - BEFORE_NS, before_ns=walked.ended_ns + AFTER_NS)
+
+
+def verdict_of(run: str, walked: Walked, logs: tuple[Excerpt, ...] = ()) -> WalkVerdict:
+    """What a walk amounts to."""
     quick = [done.took_ns for done in walked.steps if done.took_ns < QUICK_NS]
     return WalkVerdict(
         verdict=walked.verdict,
@@ -152,40 +192,48 @@ def _verdict(run: str, walked: Walked) -> WalkVerdict:
         seconds=round(walked.seconds, 3),
         quick_steps_per_second=round(len(quick) * 1e9 / sum(quick), 1) if quick else 0.0,
         largest_belief=max((done.belief for done in walked.steps), default=0),
-        answers=dict(sorted(Counter(map(_answered, walked.steps)).items())),
-        diverged=_diverged(walked),
+        coverage=coverage(walked.steps),
+        diverged=_diverged(walked, logs),
         reason=walked.undecided,
     )
 
 
-def _answered(done: Done) -> str:
-    """A step and its answer, without what is different each time."""
-    error = done.seen if done.seen.isupper() else "answered"
-    return f"{type(done.step).__name__.lower()}: {error}"
-
-
-def _diverged(walked: Walked) -> Diverged | None:
+def _diverged(walked: Walked, logs: tuple[Excerpt, ...]) -> Diverged | None:
     divergence = walked.divergence
     if divergence is None:
         return None
+    began = walked.events[0]
+    wording = Wording(began.ids if isinstance(began, Began) else ())
     return Diverged(
         step=len(walked.steps) + 1,
         words=str(walked.diverged_at),
         seen=divergence.seen,
         permitted=divergence.permitted,
-        belief=tuple(str(state) for state in divergence.before[:20]),
+        decisions=walked.decisions,
+        states=len(divergence.before),
+        belief=wording.belief(divergence.before),
+        examples=wording.examples(divergence.before),
+        logs=logs,
     )
 
 
 def _controls(walked: Walked, parameters: Parameters) -> Iterable[Control]:
-    return (_control(walked, parameters, wrong) for wrong in WRONG_MODELS)
+    return (control(walked, parameters, wrong) for wrong in WRONG_MODELS)
 
 
-def _control(walked: Walked, parameters: Parameters, wrong: WrongModel) -> Control:
+def control(walked: Walked, parameters: Parameters, wrong: WrongModel) -> Control:
+    """How far a wrong model could follow a walk."""
     judged = judge(walked.events, wrong.parameters(parameters), wrong.reading)
+    divergence = judged.divergence
     return Control(
         name=wrong.name,
         says=wrong.says,
-        diverged_after=judged.events if judged.divergence is not None else None,
-        seen=judged.divergence.seen if judged.divergence is not None else None,
+        diverged_after=None if divergence is None else judged.events,
+        step=None if divergence is None else step_of(walked.steps, judged.events),
+        seen=None if divergence is None else divergence.seen,
     )
+
+
+def step_of(steps: Sequence[Done], events: int) -> int:
+    """The number of the step during which the model was told so many things."""
+    return bisect_left(steps, events, key=lambda done: done.events) + 1

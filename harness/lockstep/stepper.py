@@ -73,6 +73,8 @@ PATIENCE_S = 0.15
 ANSWER_S = 10.0
 """For how long it waits for one that may not."""
 WAIT_S = 15.0
+NOT_YET = "not answered yet"
+"""What is seen of a write that stays open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +237,7 @@ class Stepper(Closeable):
         )
         self._timing.opened[slot] = sent
         select.select([connection], [], [], PATIENCE_S)
-        return self._observe(self._sent(slot, step.broker, exchange)) or "not answered yet"
+        return self._observe(self._sent(slot, step.broker, exchange)) or NOT_YET
 
     def _exchange(self, step: Write | Read | Ask | AskEpochEnd) -> Exchange:
         match step:

@@ -1,0 +1,91 @@
+"""What a walk has tried: which steps, how they were answered, in which order, and what moved the controller."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from harness.lockstep.stepper import NOT_YET, Done
+from harness.lockstep.steps import Ask, AskEpochEnd, Elect, Read, Reassign, Step, Wait, Write
+from reference_model.errors import Error
+
+
+class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often one kind of cause moved the controller. A decision counts once, however many causes it had."""
+
+    certain: int
+    """Decisions of which every explanation has such a cause, by the same broker."""
+    possible: int
+    """Decisions of which at least one explanation has such a cause; those that are certain included."""
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was tried, and how often."""
+
+    answers: dict[str, dict[str, int]]
+    """For each kind of step, how often it was answered how."""
+    pairs: dict[str, dict[str, int]]
+    """For each kind of step, how often which kind came right after it."""
+    causes: dict[str, CauseCount]
+    """For each kind of cause, how many decisions of the controller it explains."""
+
+
+def coverage(steps: Sequence[Done]) -> Coverage:
+    kinds = [kind(done.step) for done in steps]
+    return Coverage(
+        answers=_table(zip(kinds, map(answer, steps), strict=True)),
+        pairs=_table(pairwise(kinds)),
+        causes=_causes(steps),
+    )
+
+
+def kind(step: Step) -> str:
+    """A step without what is different each time."""
+    match step:
+        case Write():
+            return f"write with acks={step.acks}{'' if step.sender is None else ', idempotent'}"
+        case Read():
+            return f"read to the {step.reach}"
+        case Ask():
+            return "ask for the log start" if step.earliest else f"ask for the {step.reach}"
+        case AskEpochEnd():
+            return "ask for an epoch's end"
+        case Elect():
+            return "elect uncleanly" if step.unclean else "elect"
+        case Wait():
+            return f"wait until {step.until}"
+        case _:
+            return type(step).__name__.lower()
+
+
+def answer(done: Done) -> str:
+    """What came of a step, without what is different each time."""
+    match done.step:
+        case Elect() | Reassign():
+            return "done" if done.seen == "done" else "refused"
+        case Write() | Read() | Ask() | AskEpochEnd():
+            if done.reply is None:
+                return NOT_YET if done.seen == NOT_YET else "no answer"
+            error = getattr(done.reply, "error", Error.NONE)
+            return "answered" if error is Error.NONE else str(error.name)
+        case Wait():
+            return done.seen
+        case _:
+            return "done"
+
+
+def _table(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    table: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row, column in pairs:
+        table[row][column] += 1
+    return {row: dict(sorted(table[row].items())) for row in sorted(table)}
+
+
+def _causes(steps: Sequence[Done]) -> dict[str, CauseCount]:
+    explained = [why for done in steps for why in done.explained]
+    certain = Counter(kind for why in explained for kind in {cause.kind for cause in why.certain})
+    possible = Counter(kind for why in explained for kind in {cause.kind for cause in why.possible})
+    return {kind: CauseCount(certain=certain[kind], possible=possible[kind]) for kind in sorted(possible)}
