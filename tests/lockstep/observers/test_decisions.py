@@ -137,7 +137,7 @@ def test_a_leader_dies_and_comes_back(cluster: Cluster, topic: str, watch: Watch
     assert expanded.partition.leader == second
 
     cluster.wait_ready()
-    elect_leader(cluster.direct(preferred), topic, 0, Election.PREFERRED, access=cluster.access())
+    elect_leader(cluster.direct(cluster.ask(second).controller), topic, 0, Election.PREFERRED, access=cluster.access())
     last = watch.until(lambda known: known.partition.leader == preferred, "the preferred leader").controller
     assert last.partition.leader_epoch == expanded.partition.leader_epoch + 1
 

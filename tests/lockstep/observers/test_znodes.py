@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import NodeRole
 from harness.lockstep.observers import follow
 from harness.wait import wait_until
-from tests.lockstep.observers.watching import Watch
+from tests.lockstep.observers.watching import Watch, epoch_of, fenced
 
 pytestmark = [
     pytest.mark.cluster,
@@ -44,12 +46,11 @@ def test_what_happened_between_two_polls_is_counted(lockstep_cluster: Cluster) -
 def test_while_zookeeper_is_away_nothing_is_told(lockstep_cluster: Cluster) -> None:
     (server,) = (node for node in lockstep_cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER)
     with follow(lockstep_cluster, "outlived", 0) as observer:
-        watch = Watch(observer)
         known = observer.current
         server.kill()
         assert observer.poll() == []
         assert observer.current == known
         server.start()
-        lockstep_cluster.wait_ready()
-        create(lockstep_cluster, "outlived")
-        assert watch.until(lambda known: known.partition.isr == EVERYONE, "the topic").hidden == 0
+        lockstep_cluster.broker(3).kill()
+        gone = Watch(observer).until(partial(fenced, broker=3), "a broker to be gone").controller
+        assert epoch_of(gone, 3) == epoch_of(known, 3)
