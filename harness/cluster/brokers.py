@@ -69,6 +69,13 @@ class Brokers(ABC):
         create_topic(address, name, partitions=partitions, replication=replication, config=config, access=self.access())
         self.wait_in_sync(name, partitions)
 
+    def place_topic(self, name: str, replicas: tuple[int, ...], config: dict[str, str]) -> None:
+        """Create a topic of one partition on these brokers, the first of which leads, and wait as for any other."""
+        count = len(replicas)
+        address, access = self.direct(self._controller(name, count)), self.access()
+        create_topic(address, name, partitions=1, replication=count, config=config, access=access, replicas=replicas)
+        self.wait_in_sync(name, 1)
+
     def _controller(self, topic: str, replication: int) -> int:
         """A broker to create a topic at: the controller, or in KRaft one that passes it on.
 

@@ -86,15 +86,25 @@ def scripted(script: Script) -> Steps:
     return next_step
 
 
-def walk(cluster: Cluster, steps: Steps, parameters: Parameters, on_step: Callable[[Done], None]) -> Walked:
-    """Take steps on a topic of its own; leaves the cluster as it was."""
+def walk(
+    cluster: Cluster,
+    steps: Steps,
+    parameters: Parameters,
+    on_step: Callable[[Done], None],
+    *,
+    replicas: tuple[int, ...] | None = None,
+) -> Walked:
+    """Take steps on a topic of its own, whose preferred leader is the first of its replicas.
+
+    Leaves the cluster as it was.
+    """
     walked = Walked(topic=f"lockstep-{uuid.uuid4().hex[:8]}")
     ids = cluster.broker_ids
     config = {"min.insync.replicas": str(parameters.min_isr)}
-    cluster.create_topic(walked.topic, partitions=1, replication=len(ids), config=config)
+    cluster.place_topic(walked.topic, replicas or ids, config)
     with follow(cluster, walked.topic, 0) as observer:
         began = time.monotonic()
-        with Stepper(cluster, walked.topic, observer, parameters, _timing(cluster)) as stepper:
+        with Stepper(cluster, walked.topic, observer, parameters, timing_of(cluster)) as stepper:
             walked.events = stepper.events
             try:
                 done: Done | None = None
@@ -116,7 +126,7 @@ def walk(cluster: Cluster, steps: Steps, parameters: Parameters, on_step: Callab
     return walked
 
 
-def _timing(cluster: Cluster) -> Timing:
+def timing_of(cluster: Cluster) -> Timing:
     settings = {**COMMON, **KRAFT, **cluster.spec.overrides}
     return Timing(
         brokers=range(len(cluster.broker_ids)),
