@@ -57,14 +57,14 @@ NOW = Situation(
 
 
 def test_steps_that_make_no_sense_are_passed_over() -> None:
-    sensible = [
+    sensible: list[Step] = [
         Write(broker=1, acks=1),
         Resume(broker=2),
         Start(broker=3),
         Mend(follower=2, leader=1),
         Wait(until=Until.LED),
     ]
-    senseless = [
+    senseless: list[Step] = [
         Ask(broker=2),
         Kill(broker=3),
         Pause(broker=2),
