@@ -139,10 +139,10 @@ def step(
         with directory.phase("start"), progress.action(f"starting {spec.in_words()}"):
             cluster.start()
         parameters = parameters_of(cluster)
-        with directory.phase("walk"), progress.action(f"taking {steps} steps"), _Steps(directory.path) as log:
+        with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
             walked = walk(cluster, random_steps(seed, steps), parameters, log.add)
     write_events(directory.path / EVENTS, walked.events)
-    verdict = verdict_of(directory.info.run, walked, _around(directory.path, walked))
+    verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked))
     if controls and walked.verdict == "pass":
         with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
             verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
@@ -150,13 +150,13 @@ def step(
     return Stepped(directory=directory.path, verdict=verdict)
 
 
-class _Steps:
+class StepLog:
     """`steps.jsonl`, written as they are taken."""
 
     def __init__(self, directory: Path) -> None:
         self._file = (directory / STEPS).open("wb", buffering=0)
 
-    def __enter__(self) -> _Steps:
+    def __enter__(self) -> StepLog:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -175,7 +175,7 @@ class _Steps:
         self._file.write(msgspec.json.encode(line) + b"\n")
 
 
-def _around(directory: Path, walked: Walked) -> tuple[Excerpt, ...]:
+def logs_around(directory: Path, walked: Walked) -> tuple[Excerpt, ...]:
     """What the nodes wrote around the moment of divergence."""
     if walked.divergence is None:
         return ()

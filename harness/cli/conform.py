@@ -1,0 +1,63 @@
+"""Conformance: claims about Kafka, each shown on a live cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, print_table, runs_dir
+from harness.errors import ExitCode, UsageError
+
+_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+
+
+@click.command()
+@cluster_options
+@click.option("--claims", default="all", show_default=True, help="Numbers of claims, such as 12,19.")
+@runs_dir
+@as_json
+def conform(chosen: Chosen, claims: str, runs_dir: Path, as_json: bool) -> int:
+    """Show on a fresh cluster which claims about Kafka hold, with scripts that the model judges as well."""
+    from harness.cluster.backends import Backend
+    from harness.lockstep.conformance.session import conform as play
+    from harness.progress import Progress
+
+    if chosen.backend == "external":
+        raise UsageError("scripts stop and cut off brokers: they need a cluster of their own, on process or docker")
+    conformed = play(
+        chosen.spec(),
+        backend=Backend(chosen.backend),
+        claims=_numbers(claims),
+        runs=runs_dir,
+        progress=Progress(quiet=as_json),
+    )
+    verdict = conformed.verdict
+    if as_json:
+        print_json(verdict)
+        return _EXIT[verdict.verdict]
+    rows = [
+        (str(claim.claim), claim.verdict, f"{claim.seconds:.1f} s", ", ".join(claim.scripts))
+        for claim in verdict.claims
+    ]
+    print_table(("claim", "verdict", "time", "scripts"), rows)
+    for claim in verdict.claims:
+        if claim.evidence is not None:
+            echo(f"claim {claim.claim}: {claim.evidence}")
+    echo(f"verdict    {verdict.verdict.upper()}, {len(verdict.scripts)} scripts in {verdict.seconds:.0f} s")
+    echo(f"run        {conformed.directory}")
+    return _EXIT[verdict.verdict]
+
+
+def _numbers(claims: str) -> tuple[int, ...]:
+    from harness.lockstep.conformance import CLAIMS
+
+    if claims == "all":
+        return CLAIMS
+    try:
+        return tuple(sorted({int(number) for number in claims.split(",")}))
+    except ValueError:
+        raise UsageError(f"{claims!r} are not claims: write their numbers, such as 12,19, or all") from None
+
+
+COMMANDS = (conform,)

@@ -1,0 +1,80 @@
+"""One script on a live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.cluster.cluster import Cluster
+from harness.lockstep.conformance.scripting import NotReached, Setting, Steps, Unexpected
+from harness.lockstep.conformance.table import Scripted
+from harness.lockstep.stepper import Done
+from harness.lockstep.walk import Situation
+from harness.lockstep.walking import Walked, parameters_of, scripted, timing_of, walk
+
+ATTEMPTS = 2
+"""How often a script is tried that comes to no end, as when a busy machine lets a session expire."""
+
+
+class Finding(StrEnum):
+    """What is found of a claim, the worst first."""
+
+    VIOLATED = "violated"
+    UNDECIDED = "undecided"
+    HOLDS = "holds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of a script."""
+
+    script: Scripted
+    walked: Walked
+    unexpected: str | None = None
+    """What the script says is not so."""
+    not_reached: str | None = None
+
+    @property
+    def finding(self) -> Finding:
+        if self.unexpected is not None or self.walked.divergence is not None:
+            return Finding.VIOLATED
+        undecided = self.not_reached is not None or self.walked.undecided is not None
+        return Finding.UNDECIDED if undecided else Finding.HOLDS
+
+    @property
+    def evidence(self) -> str | None:
+        """Why the claim does not hold, or why that is not known."""
+        if self.unexpected is not None:
+            return f"it is not so that {self.unexpected}, after {self.walked.steps[-1].seen}"
+        if self.walked.divergence is not None:
+            return f"{self.walked.diverged_at}: {self.walked.divergence.seen}"
+        return self.not_reached or self.walked.undecided
+
+
+def run_script(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None] = lambda _: None) -> Ran:
+    """Play a script on a fresh topic; once more, if it came to no end."""
+    for _ in range(ATTEMPTS):
+        ran = _run(cluster, script, on_step)
+        if ran.finding is not Finding.UNDECIDED:
+            break
+    return ran
+
+
+def _run(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None]) -> Ran:
+    parameters = parameters_of(cluster)
+    setting = Setting(parameters=parameters, lag_ms=timing_of(cluster).lag_ms)
+    unexpected: str | None = None
+    not_reached: str | None = None
+
+    def judged(now: Situation) -> Steps[None]:
+        nonlocal unexpected, not_reached
+        try:
+            yield from script.script(setting, now)
+        except Unexpected as error:
+            unexpected = str(error)
+        except NotReached as error:
+            not_reached = str(error)
+
+    walked = walk(cluster, scripted(judged), parameters, on_step)
+    return Ran(script=script, walked=walked, unexpected=unexpected, not_reached=not_reached)
