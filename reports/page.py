@@ -1,26 +1,20 @@
-"""`report.html`: one file that opens from an e-mail, with nothing to load and nothing that can run but its own script.
-
-Two walls keep hostile contents out: everything is escaped where it is written (Jinja's autoescape, SVG as a tree, JSON
-without `<`), and the page's policy allows only the one style sheet and the one script whose hashes it names.
-"""
+"""`report.html` of a judged run."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from harness.history.schema import sequence_of, writer_of
 from reference_model.guarantees import GUARANTEES
 from reports import story, words
 from reports.buckets import Buckets, buckets
-from reports.content import Anomaly, Guarantee, Operation, Outcome, Status
+from reports.content import Anomaly, Guarantee, Operation, Status
+from reports.document import VERDICTS, Number, document, environment_facts
 from reports.files import replace
 from reports.run import Run, load
 from reports.spacetime import diagram
@@ -29,18 +23,7 @@ from reports.timeline import Timeline, timeline
 SHOWN_PER_GUARANTEE = 3
 """Anomalies with a diagram; the others are listed, so that the page stays small."""
 
-VERDICTS = {Outcome.PASS: "Pass", Outcome.VIOLATION: "Violation", Outcome.UNDECIDED: "Undecided"}
-
 _TABLE_LIMIT = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
-    """One key number."""
-
-    label: str
-    value: str
-    alert: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,49 +54,23 @@ def render(run_dir: Path) -> Path:
 
 def page(run: Run) -> str:
     """The document, ready to be written."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("reports"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(count=words.count, seconds=words.seconds, moment=words.moment, span=words.span)
     rows = buckets(run.series) if run.series else None
     picture = timeline(run.series, rows, run.bands) if run.series and rows else None
-    style, script = _asset(environment, "report.css"), _asset(environment, "report.js")
-    return environment.get_template("report.html.j2").render(
+    return document(
+        "report.html.j2",
         run=run,
         story=story,
         title=VERDICTS[run.verdict.verdict],
         headline=story.headline(run),
-        style=style,
-        script=script,
-        policy=_policy(style, script),
         numbers=_numbers(run, rows),
         promises={guarantee.name: guarantee for guarantee in GUARANTEES},
         cases=_cases(run),
         timeline=picture,
         rows=rows,
         pointer=_pointer(picture, rows) if picture and rows else None,
-        environment=_environment(run),
+        environment=[*environment_facts(run.name, run.info), *_judged(run)],
         silences=rows.silences() if rows else [],
     )
-
-
-def _asset(environment: jinja2.Environment, name: str) -> Markup:
-    assert environment.loader is not None
-    return Markup(environment.loader.get_source(environment, name)[0].strip())  # noqa: S704  # our own file
-
-
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _numbers(run: Run, rows: Buckets | None) -> list[Number]:
@@ -196,28 +153,9 @@ def _readings(rows: Buckets, index: int) -> list[str]:
     return rates + [words.milliseconds(value) for value in times]
 
 
-def _environment(run: Run) -> list[tuple[str, str]]:
-    info = run.info
-    nodes = words.listing([str(node.get("name", node.get("id", "?"))) for node in info.nodes])
-    known = [
-        ("run", run.name),
-        ("started", info.clock.utc if info.clock else None),
-        ("lockstep", info.lockstep),
-        ("nodes", nodes or None),
-        *(
-            (words.label(key), words.shown(key, value))
-            for key, value in (info.spec | info.external).items()
-            if value not in ({}, [], None)
-        ),
-        *((words.label(key), words.shown(key, value)) for key, value in info.environment.items()),
-        ("judged", _judged(run)),
-    ]
-    return [(name, value) for name, value in known if value]
-
-
-def _judged(run: Run) -> str | None:
+def _judged(run: Run) -> list[tuple[str, str]]:
     verdict = run.verdict
     if verdict.seconds is None:
-        return None
+        return []
     what = f"{words.plural(verdict.operations, 'operation')} and {words.plural(verdict.records, 'record')}"
-    return f"{what} in {words.span(verdict.seconds)}"
+    return [("judged", f"{what} in {words.span(verdict.seconds)}")]

@@ -97,15 +97,15 @@ def load(run_dir: Path) -> Run:
     if not (directory / "verdict.json").is_file():
         raise UsageError(f"{run_dir} has no verdict yet: judge it first with `lockstep check {run_dir}`")
     try:
-        verdict = _read(directory / "verdict.json", Verdict)
+        verdict = read(directory / "verdict.json", Verdict)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise HistoryError(
             f"verdict.json of {name} cannot be read ({error}): judge the run again with `lockstep check {run_dir}`"
         ) from error
     notes: list[str] = []
-    info = _optional(directory / "run.json", Info, notes, "where and how it ran is not known") or Info()
-    plan = _optional(directory / "plan.json", Plan, notes, "the plan cannot be shown")
-    series = _optional(directory / "series.json", Series, notes, "there is no timeline")
+    info = optional(directory / "run.json", Info, notes, "where and how it ran is not known") or Info()
+    plan = optional(directory / "plan.json", Plan, notes, "the plan cannot be shown")
+    series = optional(directory / "series.json", Series, notes, "there is no timeline")
     lines, torn = _ledger_lines(directory / "ledger.jsonl", notes)
     origin_ns = _origin_ns(info, series, verdict, lines)
     if info.external:
@@ -137,13 +137,15 @@ def printable(value: Any) -> Any:
     return value
 
 
-def _read(path: Path, type_: type[T]) -> T:
+def read(path: Path, type_: type[T]) -> T:
+    """A JSON file of a run directory, with every string made printable."""
     return msgspec.convert(printable(msgspec.json.decode(path.read_bytes())), type_)
 
 
-def _optional(path: Path, type_: type[T], notes: list[str], without: str) -> T | None:
+def optional(path: Path, type_: type[T], notes: list[str], without: str) -> T | None:
+    """The same for a file that a report can do without; what is then missing becomes a note."""
     try:
-        return _read(path, type_)
+        return read(path, type_)
     except FileNotFoundError:
         notes.append(f"This run has no {path.name}: {without}.")
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
