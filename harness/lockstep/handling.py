@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from harness.lockstep.wording import records_in_words
 from harness.lockstep.world import Answered, Asked, Request, Waits
 from reference_model.errors import Error
 from reference_model.fetch import Fetch, Fetched, fetch
@@ -83,9 +84,8 @@ def in_words(reply: Any) -> str:
         case Produced(error=Error.NONE):
             return f"written at {reply.offset}"
         case Told(error=Error.NONE):
-            records = ", ".join(f"{value} of epoch {epoch}" for epoch, value in reply.records)
             return (
-                f"[{records}], high watermark {reply.high_watermark}, last stable offset {reply.last_stable_offset}, "
+                f"[{records_in_words(reply.records)}], high watermark {reply.high_watermark}, last stable offset {reply.last_stable_offset}, "
                 f"log start {reply.log_start}"
             )
         case Listed(error=Error.NONE):

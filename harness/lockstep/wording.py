@@ -20,8 +20,6 @@ from reference_model.registration import AlterPartition, BrokerId
 from reference_model.replica import UNKNOWN, Leadership, Replica
 from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched
 
-SHOWN_RECORDS = 8
-"""Of a longer log only the end is of interest."""
 SHOWN_WAYS = 12
 """How many different things are told of one part."""
 SHOWN_STATES = 5
@@ -207,10 +205,16 @@ def disk_in_words(start: Offset, records: Values, high_watermark: Offset) -> str
 
 
 def records_in_words(records: Values) -> str:
-    """The values of records by their epochs; of many, the last."""
-    runs = groupby(records[-SHOWN_RECORDS:], key=lambda record: record[0])
-    told = "; ".join(f"{', '.join(str(value) for _, value in run)} of epoch {epoch}" for epoch, run in runs)
-    return f"..., {told}" if len(records) > SHOWN_RECORDS else told
+    """The values of records by their epochs: `1-2, 4 of epoch 0; 5-7 of epoch 1`."""
+    epochs = groupby(records, key=lambda record: record[0])
+    return "; ".join(f"{_ranges([value for _, value in run])} of epoch {epoch}" for epoch, run in epochs)
+
+
+def _ranges(values: Sequence[int]) -> str:
+    """Values that follow each other as one."""
+    runs = groupby(enumerate(values), key=lambda numbered: numbered[1] - numbered[0])
+    ends = [(first, first + sum(1 for _ in rest)) for _, run in runs for (_, first), *rest in [list(run)]]
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
 
 
 def _values(log: Log) -> Values:
