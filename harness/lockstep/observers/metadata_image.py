@@ -31,7 +31,9 @@ UNCHANGED = -1
 """Of a leader's recovery state."""
 TOPIC, BROKER = 2, 4
 """Kinds of resources that have settings (ConfigResource.Type)."""
-WORDLESS = frozenset({"topic_id", "partition_id", "directories", "end_points", "features", "log_dirs"})
+WORDLESS = frozenset(
+    {"topic_id", "partition_id", "incarnation_id", "directories", "log_dirs", "end_points", "features", "rack"}
+)
 """Fields that no reader of a decision asks about."""
 
 
