@@ -85,8 +85,8 @@ def in_words(reply: Any) -> str:
             return f"written at {reply.offset}"
         case Told(error=Error.NONE):
             return (
-                f"[{records_in_words(reply.records)}], high watermark {reply.high_watermark}, last stable offset {reply.last_stable_offset}, "
-                f"log start {reply.log_start}"
+                f"[{records_in_words(reply.records)}], high watermark {reply.high_watermark}, "
+                f"last stable offset {reply.last_stable_offset}, log start {reply.log_start}"
             )
         case Listed(error=Error.NONE):
             return f"offset {reply.offset} of epoch {reply.leader_epoch}"
