@@ -76,5 +76,6 @@ def _run(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None]) ->
         except NotReached as error:
             not_reached = str(error)
 
-    walked = walk(cluster, scripted(judged), parameters, on_step)
+    backwards = cluster.broker_ids[::-1]  # so that the order of the assignment is not just that of the ids
+    walked = walk(cluster, scripted(judged), parameters, on_step, replicas=backwards)
     return Ran(script=script, walked=walked, unexpected=unexpected, not_reached=not_reached)

@@ -93,7 +93,7 @@ SCRIPTS = (
         script=electing.first_in_sync_of_the_assignment_leads,
     ),
     Scripted(
-        claims=(51,),
+        claims=(12, 51),
         name="epochs",
         shows="A dead leader's records that no other had are gone when it is back, cut off where its epoch ends.",
         script=electing.epochs_end_where_logs_part,
