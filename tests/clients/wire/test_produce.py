@@ -1,0 +1,131 @@
+"""What real brokers answer to single batches, right ones and wrong ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import select
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from harness.clients.wire.fetch import DEBUGGING_CONSUMER, fetch
+from harness.clients.wire.offsets import DEBUGGING_REPLICA, LATEST, list_offsets
+from harness.clients.wire.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, CurrentLeader, produce
+from harness.clients.wire.records import Batch, Producer
+from harness.wait import wait_until
+from tests.clients.wire.conftest import PATIENCE_S, Wire, new_producer, one
+
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+
+
+def log_end(wire: Wire, topic: str) -> int:
+    return list_offsets(wire.leader(topic), topic, 0, LATEST, replica_id=DEBUGGING_REPLICA).answer().offset
+
+
+@pytest.mark.parametrize("acks", [ACKS_ALL, ACKS_LEADER])
+def test_a_batch_is_told_where_it_is(wire: Wire, acks: int) -> None:
+    topic = wire.topic()
+    leader = wire.leader(topic)
+    first = produce(leader, topic, 0, Batch(values=(b"a", b"b")), acks=acks).answer()
+    second = produce(leader, topic, 0, one(), acks=acks).answer()
+    assert (first.error, second.error) == (ErrorCode.none, ErrorCode.none)
+    assert (first.base_offset, second.base_offset, second.log_start) == (0, 2, 0)
+    assert second.current_leader is None
+
+
+def test_acks_of_two_are_not_known(wire: Wire) -> None:
+    topic = wire.topic()
+    assert produce(wire.leader(topic), topic, 0, one(), acks=2).answer().error is ErrorCode.invalid_required_acks
+    assert log_end(wire, topic) == 0
+
+
+def test_a_follower_names_the_leader(wire: Wire) -> None:
+    topic = wire.topic()
+    view = wire.view(topic)
+    refused = produce(wire.follower(topic), topic, 0, one()).answer()
+    assert refused.error is ErrorCode.not_leader_or_follower
+    assert refused.current_leader == CurrentLeader(id=view.leader, epoch=view.leader_epoch)
+
+
+def test_a_batch_that_was_damaged_is_not_taken(wire: Wire) -> None:
+    topic = wire.topic()
+    damaged = dataclasses.replace(one(), wrong_crc=True)
+    assert produce(wire.leader(topic), topic, 0, damaged).answer().error is ErrorCode.corrupt_message
+    assert log_end(wire, topic) == 0
+
+
+def test_a_topic_that_is_not_there_is_not_made(wire: Wire) -> None:
+    anybody = wire.to(wire.cluster.broker_ids[0])
+    assert produce(anybody, "nowhere", 0, one()).answer().error is ErrorCode.unknown_topic_or_partition
+
+
+def test_a_repeated_batch_is_answered_like_the_first_time(wire: Wire) -> None:
+    topic = wire.topic()
+    leader, producer = wire.leader(topic), new_producer(wire.leader(topic))
+    batches = [Batch(values=(b"a", b"b"), producer=producer, base_sequence=sequence) for sequence in (0, 2)]
+    answers = [produce(leader, topic, 0, batch).answer() for batch in (*batches, *batches)]
+    assert {answer.error for answer in answers} == {ErrorCode.none}
+    assert [answer.base_offset for answer in answers] == [0, 2, 0, 2]
+    assert log_end(wire, topic) == 4
+
+
+@pytest.mark.parametrize("sequence", [0, 8])
+def test_a_batch_that_was_forgotten_or_comes_too_early_is_out_of_order(wire: Wire, sequence: int) -> None:
+    """A leader remembers the last five of each producer."""
+    topic = wire.topic()
+    leader, producer = wire.leader(topic), new_producer(wire.leader(topic))
+    for written in range(7):
+        batch = Batch(values=(b"a",), producer=producer, base_sequence=written)
+        assert produce(leader, topic, 0, batch).answer().error is ErrorCode.none
+    batch = Batch(values=(b"a",), producer=producer, base_sequence=sequence)
+    assert produce(leader, topic, 0, batch).answer().error is ErrorCode.out_of_order_sequence_number
+    assert log_end(wire, topic) == 7
+
+
+def test_a_producer_of_an_older_epoch_is_refused(wire: Wire) -> None:
+    topic = wire.topic()
+    leader, producer = wire.leader(topic), new_producer(wire.leader(topic))
+    newer = Producer(id=producer.id, epoch=producer.epoch + 1)
+    answers = [
+        produce(leader, topic, 0, Batch(values=(b"a",), producer=who, base_sequence=0)).answer().error
+        for who in (newer, producer)
+    ]
+    assert answers == [ErrorCode.none, ErrorCode.invalid_producer_epoch]
+
+
+def test_acks_zero_is_known_to_be_taken(wire: Wire) -> None:
+    topic = wire.topic()
+    leader = wire.leader(topic)
+    assert produce(leader, topic, 0, one(), acks=ACKS_NONE).answer().base_offset == -1
+    assert not leader.is_closed()
+    assert log_end(wire, topic) == 1
+
+
+def test_acks_zero_that_is_refused_costs_the_connection(wire: Wire) -> None:
+    topic = wire.topic()
+    follower = wire.follower(topic)
+    with pytest.raises(ConnectionError):
+        produce(follower, topic, 0, one(), acks=ACKS_NONE).answer()
+    assert follower.is_closed()
+
+
+def test_an_open_write_waits_for_the_followers_and_nobody_waits_for_it(wire: Wire) -> None:
+    topic = wire.topic()
+    with wire.followers_cut_off(topic):
+        open_write = produce(wire.leader(topic), topic, 0, one(b"waits"), acks=ACKS_ALL)
+        hurried = produce(wire.leader(topic), topic, 0, one(b"gives up"), acks=ACKS_ALL, timeout_ms=1)
+        assert hurried.answer(PATIENCE_S).error is ErrorCode.request_timed_out
+        assert produce(wire.leader(topic), topic, 0, one(), acks=ACKS_LEADER).answer().base_offset == 2
+        assert not open_write.ready()
+
+        consumer = fetch(wire.leader(topic), topic, 0, 0).answer()
+        assert (consumer.high_watermark, consumer.records) == (0, ())
+        debugging = fetch(wire.leader(topic), topic, 0, 0, replica_id=DEBUGGING_CONSUMER).answer()
+        assert {record.value for record in debugging.records} == {b"waits", b"gives up", b"a"}
+        assert {record.partition_leader_epoch for record in debugging.records} == {wire.view(topic).leader_epoch}
+
+    assert select.select([open_write], [], [], PATIENCE_S)[0] == [open_write]
+    wait_until(open_write.ready, timeout_s=PATIENCE_S, what="the followers")
+    answer = open_write.answer()
+    assert answer.error is ErrorCode.none
+    assert answer.base_offset in (0, 1), "two connections, of which either may have been first"
