@@ -19,6 +19,7 @@ from harness.lockstep.steps import (
     Reach,
     Read,
     Resume,
+    Sender,
     Start,
     Step,
     Stop,
@@ -29,6 +30,8 @@ from harness.lockstep.steps import (
 
 LARGE = 150
 """With more states than this in the belief it is time to look at the replicas."""
+PRODUCERS = (9001, 9002)
+"""Ids of idempotent producers that nobody was given: brokers do not ask where one comes from."""
 DISTURBED = 2
 """How many brokers may be away at once, or paused."""
 
@@ -78,6 +81,8 @@ class Walk:
     def __post_init__(self) -> None:
         self._draw = random.Random(self.seed)  # noqa: S311 - a walk can be taken again
         self._next: list[Step] = []
+        self._sent: dict[int, tuple[int, int]] = {}
+        """The newest epoch and sequence that each idempotent producer has used."""
         self._looked = 0
         """How large the belief was when everyone was last looked at; what nobody can see stays in it."""
 
@@ -90,7 +95,9 @@ class Walk:
             chosen = self._draw.choices(choices, weights)[0]
             self.taken[chosen.name] += 1
             self._next = list(chosen.steps)
-        return self._next.pop(0)
+        step = self._next.pop(0)
+        self._remember(step)
+        return step
 
     def _choices(self, now: Situation) -> Iterator[_Choice]:
         """What can be drawn here."""
@@ -113,6 +120,9 @@ class Walk:
             yield _Choice("elect", 4, Elect())
         if anyone is None:
             return
+        if now.led and now.belief <= LARGE:
+            name, sender = self._sender()
+            yield _Choice(f"write {name}", 25, Write(broker=now.leader, acks=1, sender=sender))
         others = sorted(now.running - {now.leader})
         if others:
             acks = self._draw.choice((1, 0))
@@ -151,6 +161,29 @@ class Walk:
             yield _Choice("wait for answers", 10, Wait(until=Until.ANSWERS))
         if now.led and not now.cut and now.running - now.isr and not now.paused:
             yield _Choice("wait for the ISR to grow", 20, Wait(until=Until.IN_SYNC))
+
+    def _sender(self) -> tuple[str, Sender]:
+        """What an idempotent producer says of its next batch of one record: the right thing, or not."""
+        producer_id = self._draw.choice(PRODUCERS)
+        epoch, sequence = self._sent.get(producer_id, (0, -1))
+        name, epoch, sequence = self._draw.choice(
+            [
+                ("in sequence", epoch, sequence + 1),
+                ("in sequence", epoch, sequence + 1),
+                ("again", epoch, max(sequence, 0)),
+                ("from long ago", epoch, max(sequence - 6, 0)),
+                ("out of sequence", epoch, sequence + 3),
+                ("in the next epoch", epoch + 1, 0),
+                ("in an old epoch", max(epoch - 1, 0), sequence + 1),
+            ]
+        )
+        return name, Sender(producer_id=producer_id, epoch=epoch, sequence=sequence)
+
+    def _remember(self, step: Step) -> None:
+        """Where a producer stands, as far as it can know: what it sent may have been refused."""
+        if isinstance(step, Write) and step.sender is not None:
+            before = self._sent.get(step.sender.producer_id, (0, -1))
+            self._sent[step.sender.producer_id] = max(before, (step.sender.epoch, step.sender.sequence))
 
     def _read(self, now: Situation, broker: int, reach: Reach) -> Step:
         offset = self._draw.randint(0, now.written + 1)

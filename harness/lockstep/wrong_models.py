@@ -47,7 +47,7 @@ def _flipped(name: str, says: str, field: str) -> WrongModel:
 
 
 def _reading(
-    name: str, says: str, kind: type[Fetch | ListOffsets | OffsetForLeaderEpoch], **changes: Any
+    name: str, says: str, kind: type[Fetch | ListOffsets | OffsetForLeaderEpoch | Produce], **changes: Any
 ) -> WrongModel:
     def read(request: Any) -> Any:
         return request._replace(**changes) if isinstance(request, kind) else request
@@ -83,6 +83,7 @@ WRONG_MODELS = (
     _acks("acks-1-waits", "a write with acks=1 waits for the ISR", Acks.LEADER, Acks.ALL),
     _acks("acks-all-hurries", "a write with acks=all waits for nobody", Acks.ALL, Acks.LEADER),
     _acks("acks-0-answers", "a write with acks=0 is answered", Acks.NONE, Acks.LEADER),
+    _reading("not-idempotent", "nobody looks at what a producer has written already", Produce, batch=None),
     _reading("reads-above-hw", "consumers read to the end of the log", Fetch, isolation=Isolation.LOG_END),
     _reading("leaders-only", "only leaders answer consumers", Fetch, of_leader_only=True),
     _reading("fetch-any-epoch", "nobody looks at the epoch that a consumer knows", Fetch, leader_epoch=None),
