@@ -113,6 +113,7 @@ def replay(run: str | None, where: ExternalSpec | None, runs_dir: Path, as_json:
 
     directory = find_run(run, runs_dir)
     info = read_run_info(directory)
+    _refuse_walk(directory)
     plan, spec = read_plan(directory), info.cluster
     if isinstance(spec, ClusterSpec):
         if where is not None:
@@ -138,6 +139,8 @@ def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
     from harness.rundir import find_run
 
     directories = [find_run(name, runs_dir) for name in runs or (None,)]
+    for directory in directories:
+        _refuse_walk(directory)
     readable, unreadable = _readable(directories)
     verdicts: list[Verdict] = []
     if readable:
@@ -152,6 +155,19 @@ def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
     for error in unreadable:
         click.echo(f"lockstep: {error}", err=True)
     return _exit_code(verdicts, failed=bool(unreadable))
+
+
+def _refuse_walk(directory: Path) -> None:
+    """A walk is judged while it is taken: it has neither a plan nor a history."""
+    from harness.rundir import read_run_info
+    from reports import is_walk
+
+    if is_walk(directory):
+        again = read_run_info(directory).replay
+        raise UsageError(
+            f"{directory.name} is a walk, without a plan and without a history: its verdict is in its report.html, and "
+            f"`{again}` takes it again"
+        )
 
 
 def _small(directories: Sequence[Path]) -> bool:
@@ -177,7 +193,7 @@ def _readable(directories: Sequence[Path]) -> tuple[list[Path], list[HistoryErro
 @click.argument("run", required=False)
 @runs_dir
 def report(run: str | None, runs_dir: Path) -> None:
-    """Write report.html, junit.xml and summary.md of a run again (RUN defaults to the latest)."""
+    """Write the report of a run or walk again; of a run junit.xml and summary.md, too (RUN defaults to the latest)."""
     from harness.rundir import find_run
     from reports import write_all
 

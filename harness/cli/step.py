@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir
 from harness.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from harness.lockstep.session import Diverged
 
 _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
 
@@ -25,6 +29,7 @@ def step(chosen: Chosen, seed: int | None, steps: int, controls: bool, runs_dir:
     from harness.cluster.backends import Backend
     from harness.lockstep.session import step as take_steps
     from harness.progress import Progress
+    from reports import render_walk
 
     if chosen.backend == "external":
         raise UsageError("a walk stops and cuts off brokers: it needs a cluster of its own, on process or docker")
@@ -38,6 +43,7 @@ def step(chosen: Chosen, seed: int | None, steps: int, controls: bool, runs_dir:
         progress=Progress(quiet=as_json),
         controls=controls,
     )
+    report = render_walk(stepped.directory)
     verdict = stepped.verdict
     if as_json:
         print_json(verdict)
@@ -45,16 +51,24 @@ def step(chosen: Chosen, seed: int | None, steps: int, controls: bool, runs_dir:
     echo(f"steps      {verdict.steps} in {verdict.seconds:.1f} s, {verdict.quick_steps_per_second:.0f} a second")
     echo(f"           where nothing had to be waited for; {verdict.largest_belief} states explained it at most")
     if verdict.diverged is not None:
-        echo(f"diverged   at step {verdict.diverged.step}: {verdict.diverged.words}")
-        echo(f"seen       {verdict.diverged.seen}")
-        for permitted in verdict.diverged.permitted:
-            echo(f"permitted  {permitted}")
+        _print_divergence(verdict.diverged)
     for control in verdict.controls:
-        after = "explained all" if control.diverged_after is None else f"diverged after {control.diverged_after}"
-        echo(f"control    {control.name:<18} {after:<20} {control.says}")
+        where = "explained all" if control.step is None else f"diverged at step {control.step}"
+        echo(f"control    {control.name:<18} {where:<20} {control.says}")
     echo(f"verdict    {verdict.verdict.upper()}{f' ({verdict.reason})' if verdict.reason else ''}")
     echo(f"run        {stepped.directory}")
+    echo(f"report     {report}")
     return _EXIT[verdict.verdict]
+
+
+def _print_divergence(diverged: Diverged) -> None:
+    echo(f"diverged   at step {diverged.step}: {diverged.words}")
+    echo(f"seen       {diverged.seen}")
+    for permitted in diverged.permitted:
+        echo(f"permitted  {permitted}")
+    for believed in diverged.belief:
+        for way in believed.ways:
+            echo(f"believed   {believed.part}: {way.words} (in {way.states} of {diverged.states} states)")
 
 
 COMMANDS = (step,)

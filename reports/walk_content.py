@@ -1,0 +1,98 @@
+"""What the files of a walk's run directory hold, as values (docs/run-directory.md is the contract)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from reports.content import Outcome
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `steps.jsonl`."""
+
+    step: str
+    action: dict[str, Any] = {}
+    seen: str
+    decisions: list[str] = []
+    belief: int
+    took_ns: int
+    events: int = 0
+
+
+class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many decisions a kind of cause explains for certain, and how many it may explain."""
+
+    certain: int
+    possible: int
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was tried, and how often."""
+
+    answers: dict[str, dict[str, int]] = {}
+    pairs: dict[str, dict[str, int]] = {}
+    causes: dict[str, CauseCount] = {}
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """What a part of the cluster may have been, and in how many states."""
+
+    words: str
+    states: int
+
+
+class Believed(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of the cluster, and all that it may have been."""
+
+    part: str
+    ways: list[Way] = []
+    others: int = 0
+
+
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node wrote to its log."""
+
+    node: str
+    lines: list[str] = []
+    left_out: int = 0
+
+
+class Diverged(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the cluster did what the model does not permit."""
+
+    step: int
+    words: str
+    seen: str
+    permitted: list[str] = []
+    decisions: list[str] = []
+    states: int = 0
+    belief: list[Believed] = []
+    examples: list[list[str]] = []
+    logs: list[Excerpt] = []
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrong model, held to the same walk."""
+
+    name: str
+    says: str
+    diverged_after: int | None = None
+    step: int | None = None
+    seen: str | None = None
+
+
+class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`verdict.json` of a walk."""
+
+    verdict: Outcome
+    run: str | None = None
+    steps: int = 0
+    seconds: float = 0.0
+    quick_steps_per_second: float = 0.0
+    largest_belief: int = 0
+    coverage: Coverage = Coverage()
+    diverged: Diverged | None = None
+    reason: str | None = None
+    controls: list[Control] = []
