@@ -11,6 +11,8 @@ from harness.lockstep.conformance.scripting import (
     expect,
     followers,
     high_watermark_rises,
+    joined,
+    led,
     log_ends_at,
     read,
     reply,
@@ -39,7 +41,7 @@ def first_in_sync_of_the_assignment_leads(_: Setting, now: Situation) -> Steps[N
     before = yield from wait(Until.SHRUNK)
     require(before.isr == {leader, next_in_sync}, "the follower that is cut off should have left the ISR")
     yield Kill(broker=leader)
-    now = yield from wait(Until.LED)
+    now = yield from led()
     alive = now.running & before.isr
     expect(now.leader == next(broker for broker in now.replicas if broker in alive), "the first that is in sync leads")
     expect(now.leader_epoch > before.leader_epoch, "in a new epoch")
@@ -71,13 +73,13 @@ def only_complete_replicas_lead(setting: Setting, now: Situation) -> Steps[None]
     yield Start(broker=eligible)
     yield from wait(Until.REGISTERED)
     if setting.parameters.elr:
-        now = yield from wait(Until.LED)
+        now = yield from led()
         expect(now.leader == eligible, "an eligible leader replica is elected when nobody is in sync")
     else:
         now, _ = yield Idle(ms=ELECTION_MS)
         expect(now.leader == NO_LEADER and now.isr == {leader}, "the last of the ISR is waited for")
         yield Start(broker=leader)
-        now = yield from wait(Until.LED)
+        now = yield from led()
         expect(now.leader == leader, "and leads again")
     now, told = yield from read(now.leader, 0, Reach.LOG_END)
     expect(values(told) == [0, 1], "no record is lost")
@@ -100,7 +102,7 @@ def the_last_leader_leads_again(setting: Setting, now: Situation) -> Steps[None]
     expect(now.leader == NO_LEADER, "who died and came back is not known to be complete")
     expect(now.elr == ({leader} if setting.parameters.elr else set()), "nor eligible")
     yield Start(broker=leader)
-    now = yield from wait(Until.LED)
+    now = yield from led()
     expect(now.leader == leader and leader in now.isr, "the last leader leads, with unclean elections forbidden")
 
 
@@ -115,7 +117,7 @@ def unclean_elections_are_asked_for(_: Setting, now: Situation) -> Steps[None]:
     yield Kill(broker=leader)
     yield from wait(Until.LEADERLESS)
     yield Elect(unclean=True)
-    now = yield from wait(Until.LED)
+    now = yield from led()
     expect(
         now.leader == lagging and now.isr == {lagging}, "asked for an unclean election, the controller elects anybody"
     )
@@ -130,8 +132,8 @@ def one_of_three_survives(setting: Setting, now: Situation) -> Steps[None]:
     yield from high_watermark_rises(survivor, 1)
     yield Kill(broker=leader)
     yield Kill(broker=victim)
-    yield from wait(Until.LED)
-    now = yield from wait(Until.ALONE)
+    yield from wait(Until.ALONE)
+    now = yield from led()
     expect(now.leader == survivor, "the one that is left leads")
     now, told = yield from read(survivor, 0)
     expect(values(told) == [0], "what was committed can be read")
@@ -143,8 +145,7 @@ def one_of_three_survives(setting: Setting, now: Situation) -> Steps[None]:
     hidden = setting.parameters.hw_gate
     expect(bool(told.records) is not hidden, "and can be read only where the high watermark rises below the minimum")
     yield Start(broker=victim)
-    yield from wait(Until.REGISTERED)
-    yield from wait(Until.IN_SYNC)
+    yield from joined(victim)
     yield from high_watermark_rises(survivor, 2)
     written = yield from write(survivor, acks=-1)
     expect(written == Produced(Error.NONE, 2), "with two in the ISR acks=all is taken again")
@@ -159,13 +160,12 @@ def epochs_end_where_logs_part(_: Setting, now: Situation) -> Steps[None]:
     now, lost = yield from read(leader, 1, Reach.LOG_END)
     all_in_sync(now)
     yield Kill(broker=leader)
-    now = yield from wait(Until.LED)
+    now = yield from led()
     expect(now.leader == others[0], "of several in sync the first of the assignment leads next")
     written = yield from write(now.leader, acks=1)
     expect(written == Produced(Error.NONE, 1), "the next leader writes where the logs part")
     yield Start(broker=leader)
-    yield from wait(Until.REGISTERED)
-    now = yield from wait(Until.IN_SYNC)
+    now = yield from joined(leader)
     now, kept = yield from read(now.leader, 0, Reach.LOG_END)
     expect(not set(values(kept)) & set(values(lost)), "what only the dead leader had is gone")
     now, told = yield from read(leader, 0, Reach.LOG_END)

@@ -9,6 +9,7 @@ from harness.lockstep.conformance.scripting import (
     cut_off,
     expect,
     followers,
+    joined,
     log_end,
     mended,
     read,
@@ -39,12 +40,12 @@ def who_catches_up_returns(_: Setting, now: Situation) -> Steps[None]:
     leader = now.leader
     cut, fetching = followers(now)
     yield from cut_off(leader, cut)
-    yield from write(leader, acks=1, records=3)
+    yield from write(leader, acks=1)
     now = yield from wait(Until.SHRUNK)
     expect(now.isr == {leader, fetching}, "a follower that cannot fetch leaves the ISR")
     expect((yield from log_end(cut)) == 1, "it lacks what was written since")
     yield from mended(leader, cut)
-    now = yield from wait(Until.IN_SYNC)
+    now = yield from joined(cut)
     expect(now.leader == leader and now.isr == {leader, cut, fetching}, "it returns to the ISR by itself")
     now, told = yield from read(leader, 0)
     expect((yield from log_end(cut)) >= told.high_watermark, "and has all that is committed")

@@ -12,10 +12,10 @@ from typing import TypeAlias, TypeVar
 
 from harness.lockstep.handling import Told
 from harness.lockstep.stepper import Done
-from harness.lockstep.steps import Ask, Cut, Idle, Mend, Reach, Read, Step, Until, Wait, Write
+from harness.lockstep.steps import Ask, AskEpochEnd, Cut, Idle, Mend, Reach, Read, Step, Until, Wait, Write
 from harness.lockstep.walk import Situation
 from reference_model.errors import Error
-from reference_model.offsets import Listed
+from reference_model.offsets import EndOfEpoch, Listed
 from reference_model.parameters import Parameters
 from reference_model.produce import Produced
 
@@ -23,7 +23,9 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[Step, tuple[Situation, Done], T]
 """Some steps, and what is known after them."""
 
-LOOKS = 100
+PATIENT_MS = 500
+"""A leader has heard by then what the controller answered to it."""
+LOOKS = 300
 LOOK_MS = 50
 """So often, and so long after each other, a script looks for what must come about soon."""
 
@@ -85,6 +87,35 @@ def wait(until: Until) -> Steps[Situation]:
     return now
 
 
+def joined(follower: int) -> Steps[Situation]:
+    """Look until a follower is in the ISR, and the leader knows it."""
+    for _ in range(LOOKS):
+        now, _ = yield Idle(ms=LOOK_MS)
+        if follower in now.isr:
+            now, _ = yield Idle(ms=PATIENT_MS)
+            return now
+    raise NotReached(f"{follower} should be in the ISR by now")
+
+
+def led() -> Steps[Situation]:
+    """Wait until somebody leads, and knows it."""
+    now = yield from wait(Until.LED)
+    for _ in range(LOOKS):
+        now, done = yield AskEpochEnd(broker=now.leader, epoch=now.leader_epoch, leader_epoch=now.leader_epoch)
+        if reply(done, EndOfEpoch).error is Error.NONE:
+            return now
+        yield Idle(ms=LOOK_MS)
+    raise NotReached(f"{now.leader} should know by now that it leads")
+
+
+def alone() -> Steps[Situation]:
+    """Wait until the leader is alone in the ISR, and knows it."""
+    yield from wait(Until.ALONE)
+    now, _ = yield Idle(ms=PATIENT_MS)
+    require(now.isr == {now.leader}, "the leader should have been alone in the ISR")
+    return now
+
+
 def write(broker: int, acks: int, records: int = 1) -> Steps[Produced]:
     """Write and have the answer, however long it takes."""
     _, done = yield Write(broker=broker, acks=acks, records=records)
@@ -110,10 +141,11 @@ def cut_off(leader: int, *cut: int) -> Steps[Situation]:
     return now
 
 
-def mended(leader: int, *cut: int) -> Steps[Situation]:
+def mended(leader: int, *cut: int) -> Steps[None]:
+    """Let followers fetch again. Who is looked at before can have done less since, and the belief stays small."""
     for follower in cut:
-        now, _ = yield Mend(follower=follower, leader=leader)
-    return now
+        yield from log_end(follower)
+        yield Mend(follower=follower, leader=leader)
 
 
 def read(broker: int, offset: int, reach: Reach = Reach.HIGH_WATERMARK) -> Steps[tuple[Situation, Told]]:

@@ -6,10 +6,12 @@ from harness.lockstep.conformance.scripting import (
     Setting,
     Steps,
     all_in_sync,
+    alone,
     begin,
     cut_off,
     expect,
     followers,
+    joined,
     log_end,
     log_ends_at,
     mended,
@@ -77,19 +79,18 @@ def acks_all_waits_for_the_isr(_: Setting, now: Situation) -> Steps[None]:
 
 def min_isr_is_asked_for_before_the_append(_: Setting, now: Situation) -> Steps[None]:
     now = yield from begin(now)
-    leader, others = now.leader, followers(now)
-    yield from cut_off(leader, *others)
+    leader, (returning, away) = now.leader, followers(now)
+    yield from cut_off(leader, returning, away)
     yield from write(leader, acks=1)
-    yield from wait(Until.ALONE)
+    yield from alone()
     refused = yield from write(leader, acks=-1)
     expect(refused.error is Error.NOT_ENOUGH_REPLICAS, "with one in the ISR, and two wanted, acks=all is refused")
     expect((yield from log_end(leader)) == 2, "before anything is appended")
     expect((yield from write(leader, acks=1)) == Produced(Error.NONE, 2), "acks=1 does not ask for the ISR")
-    yield from mended(leader, *others)
-    yield from wait(Until.IN_SYNC)
-    expect((yield from write(leader, acks=-1)) == Produced(Error.NONE, 3), "with enough in the ISR it is taken")
-    for follower in others:
-        expect((yield from log_end(follower)) == 4, "and every follower in the ISR has a copy when it is acknowledged")
+    yield from mended(leader, returning)
+    yield from joined(returning)
+    expect((yield from write(leader, acks=-1)) == Produced(Error.NONE, 3), "with two in the ISR it is taken")
+    expect((yield from log_end(returning)) == 4, "and there are two copies when it is acknowledged")
 
 
 def min_isr_is_never_more_than_the_replicas(_: Setting, now: Situation) -> Steps[None]:
