@@ -118,8 +118,9 @@ def page(walk: Walk) -> str:
 def headline(walk: Walk) -> str:
     """One sentence why the verdict is what it is."""
     verdict = walk.verdict
+    wrong = f" The model is a wrong one ({verdict.wrong_model})." if verdict.wrong_model else ""
     if verdict.diverged is not None:
-        return f"At step {verdict.diverged.step} the cluster did what no state of the model permits."
+        return f"At step {verdict.diverged.step} the cluster did what no state of the model permits.{wrong}"
     steps = words.plural(verdict.steps, "step")
     if verdict.verdict is Outcome.UNDECIDED:
         return f"After {steps} the model could not be followed any further: {verdict.reason or 'no reason is given'}."
@@ -127,7 +128,7 @@ def headline(walk: Walk) -> str:
     controls = f" {held} of {len(verdict.controls)} wrong models could not explain it." if verdict.controls else ""
     return (
         f"In {steps} the model explains everything that the cluster answered and decided; "
-        f"never by more than {words.plural(verdict.largest_belief, 'state')}.{controls}"
+        f"never by more than {words.plural(verdict.largest_belief, 'state')}.{controls}{wrong}"
     )
 
 
@@ -137,8 +138,8 @@ def _numbers(walk: Walk) -> list[Number]:
     known = [
         ("steps", words.count(verdict.steps)),
         ("duration", words.seconds(verdict.seconds)),
-        ("quick steps per second", f"{verdict.quick_steps_per_second:g}"),
-        ("largest belief", words.plural(verdict.largest_belief, "state")),
+        ("quick steps / s", f"{verdict.quick_steps_per_second:g}"),
+        ("largest belief", words.count(verdict.largest_belief)),
         ("decisions", words.count(sum(len(step.decisions) for step in walk.steps))),
         ("kinds of steps", words.count(len(coverage.answers))),
         ("pairs of kinds", words.count(sum(map(len, coverage.pairs.values())))),

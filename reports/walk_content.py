@@ -93,6 +93,7 @@ class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     quick_steps_per_second: float = 0.0
     largest_belief: int = 0
     coverage: Coverage = Coverage()
+    wrong_model: str | None = None
     diverged: Diverged | None = None
     reason: str | None = None
     controls: list[Control] = []

@@ -22,12 +22,22 @@ _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": Ex
 @click.option("--seed", type=int, help="The seed of the walk; drawn and shown if not given.")
 @click.option("--steps", type=click.IntRange(1, 100_000), default=200, show_default=True, help="How many steps.")
 @click.option("--controls", is_flag=True, help="Hold wrong models to the same walk, too: each should diverge.")
+@click.option("--wrong-model", help="Follow with a wrong model, to see a divergence; --controls tries them all.")
 @runs_dir
 @as_json
-def step(chosen: Chosen, seed: int | None, steps: int, controls: bool, runs_dir: Path, as_json: bool) -> int:
+def step(
+    chosen: Chosen,
+    seed: int | None,
+    steps: int,
+    controls: bool,
+    wrong_model: str | None,
+    runs_dir: Path,
+    as_json: bool,
+) -> int:
     """Walk at random with a fresh cluster and the model, until one does what the other does not permit."""
     from harness.cluster.backends import Backend
     from harness.lockstep.session import step as take_steps
+    from harness.lockstep.wrong_models import wrong_model as find_wrong_model
     from harness.progress import Progress
     from reports import render_walk
 
@@ -42,6 +52,7 @@ def step(chosen: Chosen, seed: int | None, steps: int, controls: bool, runs_dir:
         runs=runs_dir,
         progress=Progress(quiet=as_json),
         controls=controls,
+        wrong=None if wrong_model is None else find_wrong_model(wrong_model),
     )
     report = render_walk(stepped.directory)
     verdict = stepped.verdict

@@ -94,6 +94,8 @@ class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     quick_steps_per_second: float
     largest_belief: int
     coverage: Coverage
+    wrong_model: str | None = None
+    """What was believed of Kafka instead of what is right, if a divergence was asked for."""
     diverged: Diverged | None = None
     reason: str | None = None
     controls: list[Control] = []
@@ -116,12 +118,19 @@ def step(
     runs: Path,
     progress: Progress,
     controls: bool = False,
+    wrong: WrongModel | None = None,
 ) -> Stepped:
-    """Take so many steps, drawn from a seed, on a fresh cluster, until they are done or the cluster diverges."""
+    """Take so many steps, drawn from a seed, on a fresh cluster, until they are done or the cluster diverges.
+
+    `controls` are wrong models that are held to the same walk afterwards; a `wrong` model takes the place of the right
+    one, so that the cluster should seem to diverge.
+    """
     spec = msgspec.structs.replace(spec, overrides={**OVERRIDES, **spec.overrides})
     java = find_java()
     open_cluster = prepare(spec, backend, java, progress)
-    asked = ["lockstep", "step", "--seed", str(seed), "--steps", str(steps), *(["--controls"] if controls else [])]
+    asked = ["lockstep", "step", "--seed", str(seed), "--steps", str(steps)]
+    asked += ["--controls"] if controls else []
+    asked += ["--wrong-model", wrong.name] if wrong else []
     command = shlex.join([*asked, *cluster_arguments(spec, backend)])
     directory = RunDirectory.create(
         runs,
@@ -140,7 +149,7 @@ def step(
             cluster.start()
         parameters = parameters_of(cluster)
         with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
-            walked = walk(cluster, random_steps(seed, steps), parameters, log.add)
+            walked = walk(cluster, random_steps(seed, steps), parameters, log.add, wrong=wrong)
     write_events(directory.path / EVENTS, walked.events)
     verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked))
     if controls and walked.verdict == "pass":
@@ -182,7 +191,9 @@ def logs_around(directory: Path, walked: Walked) -> tuple[Excerpt, ...]:
     return excerpts(directory, after_ns=walked.began_ns - BEFORE_NS, before_ns=walked.ended_ns + AFTER_NS)
 
 
-def verdict_of(run: str, walked: Walked, logs: tuple[Excerpt, ...] = ()) -> WalkVerdict:
+def verdict_of(
+    run: str, walked: Walked, *, wrong: WrongModel | None = None, logs: tuple[Excerpt, ...] = ()
+) -> WalkVerdict:
     """What a walk amounts to."""
     quick = [done.took_ns for done in walked.steps if done.took_ns < QUICK_NS]
     return WalkVerdict(
@@ -193,6 +204,7 @@ def verdict_of(run: str, walked: Walked, logs: tuple[Excerpt, ...] = ()) -> Walk
         quick_steps_per_second=round(len(quick) * 1e9 / sum(quick), 1) if quick else 0.0,
         largest_belief=max((done.belief for done in walked.steps), default=0),
         coverage=coverage(walked.steps),
+        wrong_model=None if wrong is None else f"{wrong.name}: {wrong.says}",
         diverged=_diverged(walked, logs),
         reason=walked.undecided,
     )

@@ -33,7 +33,7 @@ from harness.lockstep.events import (
 )
 from harness.lockstep.explaining import Explained, Occasions
 from harness.lockstep.following import Following
-from harness.lockstep.handling import in_words
+from harness.lockstep.handling import Reading, as_asked, in_words
 from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
 from harness.lockstep.observers.replicas import on_disk
@@ -114,7 +114,13 @@ class Stepper(Closeable):
     """Takes steps on one partition of a cluster."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, observer: ControllerObserver, parameters: Parameters, timing: Timing
+        self,
+        cluster: Cluster,
+        topic: str,
+        observer: ControllerObserver,
+        parameters: Parameters,
+        timing: Timing,
+        reading: Reading = as_asked,
     ) -> None:
         self._cluster = cluster
         self._topic = topic
@@ -134,7 +140,7 @@ class Stepper(Closeable):
         began = Began(controller=self.controller, ids=self._number.ids)
         self.events: list[Events] = [began]
         """All that the model was told."""
-        self.following = Following(parameters, began)
+        self.following = Following(parameters, began, reading=reading)
         timing.decided(Controller(), self.controller, time.monotonic_ns())
 
     def close(self) -> None:

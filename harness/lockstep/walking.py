@@ -13,12 +13,14 @@ from harness.cluster.node import NodeState
 from harness.lockstep.belief import BeliefTooLarge
 from harness.lockstep.events import Events
 from harness.lockstep.following import Divergence
+from harness.lockstep.handling import as_asked
 from harness.lockstep.observers import follow
 from harness.lockstep.stepper import Done, Stepper
 from harness.lockstep.steps import Step
 from harness.lockstep.timing import Timing
 from harness.lockstep.translating import WRITE_TIMEOUT_MS
 from harness.lockstep.walk import Situation, Walk
+from harness.lockstep.wrong_models import WrongModel
 from harness.network.conditions import Open
 from reference_model.parameters import Parameters, parameters_for
 
@@ -93,10 +95,11 @@ def walk(
     on_step: Callable[[Done], None],
     *,
     replicas: tuple[int, ...] | None = None,
+    wrong: WrongModel | None = None,
 ) -> Walked:
     """Take steps on a topic of its own, whose preferred leader is the first of its replicas.
 
-    Leaves the cluster as it was.
+    With a wrong model that one follows, and the cluster should seem to diverge. Leaves the cluster as it was.
     """
     walked = Walked(topic=f"lockstep-{uuid.uuid4().hex[:8]}")
     ids = cluster.broker_ids
@@ -104,7 +107,9 @@ def walk(
     cluster.place_topic(walked.topic, replicas or ids, config)
     with follow(cluster, walked.topic, 0) as observer:
         began = time.monotonic()
-        with Stepper(cluster, walked.topic, observer, parameters, timing_of(cluster)) as stepper:
+        model = parameters if wrong is None else wrong.parameters(parameters)
+        reading = as_asked if wrong is None else wrong.reading
+        with Stepper(cluster, walked.topic, observer, model, timing_of(cluster), reading) as stepper:
             walked.events = stepper.events
             try:
                 done: Done | None = None

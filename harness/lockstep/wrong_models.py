@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.errors import UsageError
 from harness.lockstep.events import Began, Events
 from harness.lockstep.following import Divergence, Following
 from harness.lockstep.handling import Reading, as_asked
+from harness.scenario import suggestion
 from reference_model import mutants
 from reference_model.fetch import Fetch, Isolation
 from reference_model.offsets import ListOffsets, OffsetForLeaderEpoch
@@ -92,6 +94,14 @@ WRONG_MODELS = (
     _reading("list-to-hw", "the end of a log is its high watermark", ListOffsets, isolation=Isolation.READ_UNCOMMITTED),
     _reading("followers-list", "followers tell consumers their offsets", ListOffsets, of_leader_only=False),
 )
+
+
+def wrong_model(name: str) -> WrongModel:
+    """A wrong model by its name."""
+    known = {wrong.name: wrong for wrong in WRONG_MODELS}
+    if name not in known:
+        raise UsageError(f"there is no wrong model {name!r}{suggestion(name, known)}")
+    return known[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
