@@ -151,7 +151,7 @@ def step(
         with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
             walked = walk(cluster, random_steps(seed, steps), parameters, log.add, wrong=wrong)
     write_events(directory.path / EVENTS, walked.events)
-    verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked))
+    verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked), wrong=wrong)
     if controls and walked.verdict == "pass":
         with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
             verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
@@ -192,7 +192,7 @@ def logs_around(directory: Path, walked: Walked) -> tuple[Excerpt, ...]:
 
 
 def verdict_of(
-    run: str, walked: Walked, *, wrong: WrongModel | None = None, logs: tuple[Excerpt, ...] = ()
+    run: str, walked: Walked, logs: tuple[Excerpt, ...] = (), *, wrong: WrongModel | None = None
 ) -> WalkVerdict:
     """What a walk amounts to."""
     quick = [done.took_ns for done in walked.steps if done.took_ns < QUICK_NS]
