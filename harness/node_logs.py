@@ -47,13 +47,13 @@ def excerpts(directory: Path, *, after_ns: int, before_ns: int) -> tuple[Excerpt
 
 
 def _between(log: Path, first: str, last: str) -> Iterator[str]:
-    """The lines of that time; what has no time of its own belongs to the line before it."""
+    """The lines of that time; what has no time of its own belongs to the line before it. Stack frames are left out."""
     inside = False
     with log.open(errors="replace") as lines:
         for line in lines:
             if _MOMENT.match(line):
                 inside = first <= line[: len(first)] <= last
-            if inside:
+            if inside and not line.startswith("\t"):
                 yield line.rstrip("\n")
 
 

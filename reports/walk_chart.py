@@ -56,7 +56,7 @@ def chart(points: Sequence[Point], *, diverged: bool) -> Markup:
     _lane(svg, x, LANE, "decided", "decision", [point for point in points if point.decisions])
     top = 2 * LANE + 8
     belief = _panel(svg, top, "States in the belief, log scale", [float(point.belief) for point in points])
-    took = _panel(svg, top + PANEL + GAP, "Time per step, log scale", [point.took_s for point in points], words.span)
+    took = _panel(svg, top + PANEL + GAP, "Time per step, log scale", [point.took_s for point in points], _seconds)
     for column in columns:
         left, right = x(column[0].step - 0.5), x(column[-1].step + 0.5)
         width = max((right - left) * 0.8, 0.8)
@@ -66,7 +66,7 @@ def chart(points: Sequence[Point], *, diverged: bool) -> Markup:
         svg.rect(left, 0, right - left, bottom, "hit", title=title)
     if diverged:
         svg.line(x(last + 1), 0, x(last + 1), bottom, "before")
-        svg.label(x(last + 1) - 6, bottom - 8, "diverged", "strong", anchor="end")
+        svg.label(x(last + 1) - 6, LANE - 5, "diverged", "strong", anchor="end")
     return svg.markup()
 
 
@@ -97,6 +97,10 @@ def _bar(svg: Node, left: float, width: float, y: Log, value: float, class_: str
     """From the axis up; what is at the very bottom of the scale still shows."""
     top = min(y(value), y.start - 1.5)
     svg.rect(left, top, width, y.start - top, f"bar {class_}")
+
+
+def _seconds(tick: float) -> str:
+    return f"{tick:g} s" if tick >= 1 else f"{tick * 1e3:g} ms"
 
 
 def _described(points: Sequence[Point], diverged: bool) -> str:

@@ -79,7 +79,8 @@ def _print_divergence(diverged: Diverged) -> None:
         echo(f"permitted  {permitted}")
     for believed in diverged.belief:
         for way in believed.ways:
-            echo(f"believed   {believed.part}: {way.words} (in {way.states} of {diverged.states} states)")
+            some = f" (in {way.states} of {diverged.states} states)" if way.states < diverged.states else ""
+            echo(f"believed   {believed.part}: {way.words}{some}")
 
 
 COMMANDS = (step,)

@@ -34,7 +34,7 @@ VERDICT = "verdict.json"
 QUICK_NS = 200_000_000
 """Steps that take longer wait for something: an ISR, an election, an answer."""
 BEFORE_NS = 3_000_000_000
-AFTER_NS = 500_000_000
+AFTER_NS = 200_000_000
 """How much of the nodes' logs is kept before the step that diverged, and after."""
 
 
