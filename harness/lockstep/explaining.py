@@ -151,6 +151,8 @@ def _moves(
     for broker, registration in seen.brokers:
         yield from _of_broker(parameters, controller, broker, registration.epoch, seen, occasions)
     yield from _of_administrator(parameters, controller, occasions)
+    if parameters.mode is Mode.ZK:
+        yield Cause("an election where nobody led"), _elected_offline(parameters, controller)
     if seen.epoch > controller.epoch:
         yield Cause("another controller took over"), move(parameters, controller)._replace(epoch=seen.epoch)
         if parameters.mode is Mode.ZK:
@@ -174,6 +176,8 @@ def _of_broker(
         for over in (False, True) if broker in occasions.silent else (False,):
             after, error = register(parameters, controller, request, session_over=over)
             if error is Error.NONE:
+                if parameters.mode is Mode.ZK:
+                    after = _before_election(parameters, controller, after, broker)
                 yield Cause("a broker registered", broker, registered=broker), after
     if known is None:
         return
@@ -187,6 +191,21 @@ def _of_broker(
         for elsewhere in (False, True):
             after, _ = shut_down(parameters, controller, broker, known.epoch, leads_elsewhere=elsewhere)
             yield Cause("a broker asked to leave", broker), after
+
+
+def _before_election(parameters: Parameters, before: Controller, after: Controller, broker: BrokerId) -> Controller:
+    """ZooKeeper's controller tells a new broker of its replicas as they are, and only then lets it lead.
+
+    KafkaController.onBrokerStartup: OnlineReplica is sent before triggerOnlinePartitionStateChange.
+    """
+    registration = after.broker(broker)
+    assert registration is not None
+    told = fence(parameters, before, broker).with_broker(broker, registration)
+    return told if _elected_offline(parameters, told) == after else after
+
+
+def _elected_offline(parameters: Parameters, controller: Controller) -> Controller:
+    return zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
 
 
 def _taken_over(controller: Controller, seen: Controller, occasions: Occasions) -> Controller:
@@ -205,8 +224,7 @@ def _half_fenced(
     In this order when a broker fails, in the other when it takes over itself (KafkaController.onControllerFailover).
     """
     gone = controller.marked(broker, fenced=True, shutting_down=False)
-    elected = zookeeper.elect_offline(parameters, gone, unclean=parameters.unclean)
-    yield Cause("a broker is gone, and led no more", broker), elected
+    yield Cause("a broker is gone, and led no more", broker), _elected_offline(parameters, gone)
     if controller == gone:
         partition = zookeeper.remove_from_isr(parameters, controller.partition, broker)
         yield Cause("a broker is gone, and left the ISR", broker), controller.with_partition(partition)

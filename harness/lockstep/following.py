@@ -176,8 +176,14 @@ class Following:
                 was = processes[cause.registered]
                 processes[cause.registered] = self._registered(was, after)
                 if not was.running:
-                    metadata = knowing(metadata, cause.registered, len(metadata.log) - 1)
+                    metadata = knowing(metadata, cause.registered, self._told_first(metadata, after))
         return tidied(metadata), *processes, *altering
+
+    def _told_first(self, metadata: Metadata, registered: Controller) -> int:
+        """Where what a new broker is told begins: in ZooKeeper mode with what stood when it registered."""
+        if self.parameters.mode is Mode.KRAFT:
+            return len(metadata.log) - 1
+        return metadata.log.index(registered) if registered in metadata.log else 0
 
     def _registered(self, process: Broker, controller: Controller) -> Broker:
         """A broker knows its epoch; one that has just started will learn of what was decided up to that, or later.
