@@ -89,6 +89,17 @@ def explanations(
             yield way
 
 
+def unnoticed(
+    parameters: Parameters,
+    controller: Controller,
+    seen: Controller,
+    occasions: Occasions,
+    asked: Iterable[AlterPartition],
+) -> Iterator[Explanation]:
+    """Every way that leaves the partition as it is: a broker may have come or gone without anybody seeing it."""
+    return _ways(parameters, controller, seen, occasions, asked, controller.partition.partition_epoch)
+
+
 def unseen(
     parameters: Parameters,
     controller: Controller,

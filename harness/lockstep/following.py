@@ -112,6 +112,8 @@ class Following:
 
     def _decide(self, seen: Controller, occasions: Occasions) -> None:
         """The controller was seen to know this."""
+        if self.parameters.mode is Mode.ZK:
+            self._go_on(seen, occasions, unnoticed)
         for _ in range(self._skipped(seen)):
             self._go_on(seen, occasions, unseen)
         if not self._go_on(seen, occasions, explanations):

@@ -12,16 +12,16 @@ from functools import partial
 
 from harness.lockstep.handling import handle
 from harness.lockstep.world import Answered, Asked, Places, Surroundings, Waits
-from reference_model.cluster import Altering, Bounds, Broker, Fetching, Metadata, knowing, next_known
+from reference_model.cluster import Altering, Bounds, Broker, Fetching, Metadata, knowing, next_known, timeless
 from reference_model.cluster import Answered as Altered
 from reference_model.controller import alter_partition
 from reference_model.errors import Error
 from reference_model.in_sync import AWAITING_METADATA, lag_passes, sent_again, settle
 from reference_model.machine import Machine, Outcomes, Part, Rule, State, always
-from reference_model.parameters import Parameters
+from reference_model.parameters import Mode, Parameters
 from reference_model.produce import Produced, complete
 from reference_model.registration import AlterPartition, BrokerId
-from reference_model.replica import Replica, learn
+from reference_model.replica import Replica, hear, learn
 from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
 
 LEARNING = Bounds(batches=True)
@@ -52,6 +52,7 @@ class _Rules:
         around, metadata = Places.SURROUNDINGS, Places.METADATA
         broker, altering = self.places.broker(b), self.places.altering(b)
         yield _rule(f"{b} learns what the controller decided", (metadata, around, broker), partial(self.learns, b))
+        yield _rule(f"{b} hears of the partition", (broker, around, metadata), partial(self.hears, b))
         yield _rule(f"{b} is refused an ISR", (altering, metadata), self.is_refused, _is(AlterPartition))
         yield _rule(f"{b} hears of the ISR it asked for", (altering, around, broker), self.settles, _is(Altered))
 
@@ -82,8 +83,18 @@ class _Rules:
             return
         for position in _news(self.parameters, metadata, broker.replica):
             new = metadata.log[position]
-            replica = learn(self.parameters, broker.replica, new.partition, new.brokers)
+            replica = timeless(learn(self.parameters, broker.replica, new.partition, new.brokers))
             yield knowing(metadata, b, position), around, broker._replace(replica=replica)
+
+    def hears(
+        self, b: BrokerId, broker: Broker, around: Surroundings, metadata: Metadata
+    ) -> Iterator[tuple[Broker, Surroundings, Metadata]]:
+        """ZooKeeper's controller tells a broker who leads what before it tells it of its own replicas."""
+        if self.parameters.mode is not Mode.ZK or not _acts(around, broker) or metadata.known[b] is None:
+            return
+        replica = hear(broker.replica)
+        if metadata.controller.partition.replicas and replica != broker.replica:
+            yield broker._replace(replica=replica), around, metadata
 
     def is_refused(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[Altering, Metadata]]:
         """The controller refuses, which nobody sees. What it grants is seen, and explained elsewhere (`explaining`)."""
@@ -126,6 +137,7 @@ class _Rules:
         if not _acts(around, broker):
             return
         replica, answered = answer(self.parameters, broker.replica, fetch)
+        replica = timeless(replica)
         if _asked(replica) != _asked(broker.replica):
             if altering is None:
                 altering = _asked(replica)

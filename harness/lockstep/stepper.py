@@ -385,6 +385,7 @@ class Stepper(Closeable):
         else:
             answer = "done"
         self._observe()
+        self._occasions = self._occasions._replace(preferred=False, unclean=False, assignment=None)
         return answer
 
     def _ask_controller(self, step: Elect | Reassign) -> None:

@@ -18,6 +18,7 @@ from harness.lockstep.steps import (
     Pause,
     Reach,
     Read,
+    Reassign,
     Resume,
     Sender,
     Start,
@@ -118,6 +119,9 @@ class Walk:
         if now.led:
             yield _Choice("ask for an epoch's end", 20, self._epoch_end(now))
             yield _Choice("elect", 4, Elect())
+            order = self._draw.sample(now.brokers, len(now.brokers))
+            yield _Choice("reassign in another order", 3, Reassign(replicas=tuple(order)))
+            yield _Choice("reassign to fewer", 2, Reassign(replicas=tuple(order[:-1])))
         if anyone is None:
             return
         if now.led and now.belief <= LARGE:
