@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from harness.lockstep.belief import Belief
 from harness.lockstep.events import Answered as AnsweredLate
 from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, Found, GaveUp, Sent, Started, Surrounded
-from harness.lockstep.explaining import Explained, Explanation, Occasions, explanations, in_common, unseen
+from harness.lockstep.explaining import Explained, Explanation, Occasions, explanations, in_common, unnoticed, unseen
 from harness.lockstep.handling import Reading, as_asked, handle, in_words
 from harness.lockstep.wording import Wording, disk_in_words
 from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, before_creation
