@@ -141,7 +141,6 @@ class Stepper(Closeable):
         self.events: list[Events] = [began]
         """All that the model was told."""
         self.following = Following(parameters, began, reading=reading)
-        timing.decided(Controller(), self.controller, time.monotonic_ns())
 
     def close(self) -> None:
         for connection in [*self._connections.values(), *(write.connection for write in self._open.values())]:
