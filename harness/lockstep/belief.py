@@ -14,7 +14,7 @@ from reference_model.machine import Outcomes, Part, State
 from reference_model.parameters import Parameters
 from reference_model.search import WIDTH, Expansion, mask_of
 
-LARGEST = 20_000
+LARGEST = 100_000
 """How many states a belief may have; more would take longer than any answer."""
 
 
