@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.lockstep.conformance.running import Ran, run_script
+from harness.lockstep.conformance.running import SCRIPT_OVERRIDES, Finding, Ran, run_script
 from harness.lockstep.conformance.table import CLAIMS, SCRIPTS, Scripted
 
-__all__ = ["CLAIMS", "SCRIPTS", "Ran", "Scripted", "run_script"]
+__all__ = ["CLAIMS", "SCRIPTS", "SCRIPT_OVERRIDES", "Finding", "Ran", "Scripted", "run_script"]

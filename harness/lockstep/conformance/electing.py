@@ -28,7 +28,7 @@ from reference_model.offsets import EndOfEpoch
 from reference_model.produce import Produced
 from reference_model.registration import NO_LEADER
 
-ELECTION_MS = 1_000
+ELECTION_MS = 500
 """For how long it is watched that nobody is elected."""
 
 

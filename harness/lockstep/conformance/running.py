@@ -11,9 +11,11 @@ from harness.lockstep.conformance.scripting import NotReached, Setting, Steps, U
 from harness.lockstep.conformance.table import Scripted
 from harness.lockstep.stepper import Done
 from harness.lockstep.walk import Situation
-from harness.lockstep.walking import Walked, parameters_of, scripted, timing_of, walk
+from harness.lockstep.walking import OVERRIDES, Walked, parameters_of, scripted, timing_of, walk
 
-ATTEMPTS = 2
+SCRIPT_OVERRIDES = {**OVERRIDES, "replica.lag.time.max.ms": "1000"}
+"""On clusters for scripts a follower is out of sync soon, for many wait for that."""
+ATTEMPTS = 3
 """How often a script is tried that comes to no end, as when a busy machine lets a session expire."""
 
 
@@ -53,7 +55,7 @@ class Ran:
 
 
 def run_script(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None] = lambda _: None) -> Ran:
-    """Play a script on a fresh topic; once more, if it came to no end."""
+    """Play a script on a fresh topic; again, if it came to no end."""
     for _ in range(ATTEMPTS):
         ran = _run(cluster, script, on_step)
         if ran.finding is not Finding.UNDECIDED:

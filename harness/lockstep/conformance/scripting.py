@@ -23,7 +23,7 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[Step, tuple[Situation, Done], T]
 """Some steps, and what is known after them."""
 
-PATIENT_MS = 500
+PATIENT_MS = 300
 """A leader has heard by then what the controller answered to it."""
 LOOKS = 300
 LOOK_MS = 50

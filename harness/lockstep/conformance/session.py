@@ -17,11 +17,10 @@ from harness.disk import replace_file
 from harness.errors import UsageError
 from harness.heal import owning
 from harness.java import find_java
-from harness.lockstep.conformance.running import Finding, run_script
+from harness.lockstep.conformance.running import SCRIPT_OVERRIDES, Finding, run_script
 from harness.lockstep.conformance.table import CLAIMS, SCRIPTS, Scripted
 from harness.lockstep.events import write_events
 from harness.lockstep.session import EVENTS, VERDICT, Diverged, StepLog, logs_around, verdict_of
-from harness.lockstep.walking import OVERRIDES
 from harness.progress import Progress
 from harness.rundir import RunDirectory, cluster_arguments
 
@@ -87,7 +86,7 @@ def conform(spec: ClusterSpec, *, backend: Backend, claims: Sequence[int], runs:
     scripts = scripts_for(claims)
     if spec.brokers != BROKERS:
         raise UsageError(f"scripts are about a leader and two followers: they need {BROKERS} brokers")
-    spec = msgspec.structs.replace(spec, overrides={**OVERRIDES, **spec.overrides})
+    spec = msgspec.structs.replace(spec, overrides={**SCRIPT_OVERRIDES, **spec.overrides})
     java = find_java()
     open_cluster = prepare(spec, backend, java, progress)
     asked = ["lockstep", "conform", "--claims", ",".join(map(str, claims))]

@@ -7,9 +7,7 @@ import os
 import pytest
 
 from harness.cluster.docker import engine_available
-from harness.lockstep.conformance import Scripted, run_script
-from harness.lockstep.conformance.running import Finding
-from harness.lockstep.walking import OVERRIDES
+from harness.lockstep.conformance import SCRIPT_OVERRIDES, Finding, Scripted, run_script
 from harness.pytest_plugin import Clusters
 from tests.lockstep.conformance.test_scripts import every_script
 
@@ -28,5 +26,5 @@ pytestmark = [
 @pytest.mark.parametrize("mode", ["kraft", "zk"])
 @every_script
 def test_it_holds_in_containers(mode: str, script: Scripted, lockstep_clusters: Clusters) -> None:
-    ran = run_script(lockstep_clusters.get(mode=mode, backend="docker", overrides=OVERRIDES), script)
+    ran = run_script(lockstep_clusters.get(mode=mode, backend="docker", overrides=SCRIPT_OVERRIDES), script)
     assert ran.finding is Finding.HOLDS, ran.evidence

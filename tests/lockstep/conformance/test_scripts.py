@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from harness.cluster.cluster import Cluster
-from harness.lockstep.conformance import SCRIPTS, Ran, Scripted, run_script
-from harness.lockstep.conformance.running import Finding
+from harness.lockstep.conformance import SCRIPT_OVERRIDES, SCRIPTS, Finding, Ran, Scripted, run_script
 from harness.lockstep.conformance.scripting import Setting, Steps, begin, expect, followers, require, write
 from harness.lockstep.walk import Situation
-from harness.lockstep.walking import OVERRIDES, parameters_of
+from harness.lockstep.walking import parameters_of
 from harness.lockstep.wrong_models import WRONG_MODELS, judge
 from harness.pytest_plugin import Clusters
 from reference_model.errors import Error
@@ -31,7 +30,7 @@ SHAPES = {
 
 @pytest.fixture
 def cluster(lockstep_clusters: Clusters) -> Cluster:
-    return lockstep_clusters.get(kafka="4.3.1", overrides=OVERRIDES)
+    return lockstep_clusters.get(kafka="4.3.1", overrides=SCRIPT_OVERRIDES)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +60,7 @@ def test_it_holds(script: Scripted, play: Play) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @every_script
 def test_it_holds_for_older_ones(shape: str, script: Scripted, lockstep_clusters: Clusters) -> None:
-    ran = run_script(lockstep_clusters.get(**SHAPES[shape], overrides=OVERRIDES), script)
+    ran = run_script(lockstep_clusters.get(**SHAPES[shape], overrides=SCRIPT_OVERRIDES), script)
     assert ran.finding is Finding.HOLDS, ran.evidence
 
 
