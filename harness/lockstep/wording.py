@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -46,6 +46,17 @@ class Believed(msgspec.Struct, frozen=True, kw_only=True):
     """How many more ways there are."""
 
 
+class _Part(NamedTuple):
+    """A part of a state, as people would call it; what is not there has no words."""
+
+    name: str
+    places: tuple[int, ...]
+    say: Callable[..., str]
+
+    def of(self, state: State) -> str:
+        return self.say(*(state[place] for place in self.places))
+
+
 class Wording:
     """Says it with the ids of the brokers; without any, with the model's numbers."""
 
@@ -82,40 +93,38 @@ class Wording:
 
     def belief(self, states: Sequence[State]) -> tuple[Believed, ...]:
         """What each part of the cluster may be, each part by itself."""
-        told = (_believed(part, Counter(map(say, states))) for part, say in self._parts(states[0]))
+        told = (_believed(part, self._counted(part, states)) for part in self._parts(states[0]))
         return tuple(believed for believed in told if believed.ways)
 
     def examples(self, states: Sequence[State]) -> tuple[tuple[str, ...], ...]:
         """Some states as a whole."""
         return tuple(
-            tuple(f"{part}: {words}" for part, say in self._parts(state) if (words := say(state)))
+            tuple(f"{part.name}: {words}" for part in self._parts(state) if (words := part.of(state)))
             for state in states[:SHOWN_STATES]
         )
 
-    def _parts(self, state: State) -> list[tuple[str, Callable[[State], str]]]:
-        """How each part of a state is called, and how it is told; what is not there has no words."""
+    def _counted(self, part: _Part, states: Sequence[State]) -> Counter[str]:
+        """In how many states a part is what. Many states have the same parts, which are put into words once."""
+        ways: Counter[str] = Counter()
+        for values, count in Counter(tuple(state[place] for place in part.places) for state in states).items():
+            ways[part.say(*values)] += count
+        return ways
+
+    def _parts(self, state: State) -> list[_Part]:
+        """The parts that a state is told in."""
         metadata: Metadata = state[Places.METADATA]
-        places = Places(len(metadata.known))
-
-        def process(broker: BrokerId) -> Callable[[State], str]:
-            return lambda state: self.process(state[places.broker(broker)])
-
-        def altering(broker: BrokerId) -> Callable[[State], str]:
-            return lambda state: self._altering(state[places.altering(broker)])
-
-        def fetching(follower: BrokerId, leader: BrokerId) -> Callable[[State], str]:
-            return lambda state: self._fetching(state[places.fetching(follower, leader)])
-
-        def operation(slot: int) -> Callable[[State], str]:
-            return lambda state: self._operation(state[places.operation(slot)])
-
+        places, name = Places(len(metadata.known)), self.broker
+        numbers = places.brokers
         return [
-            ("done by the harness", lambda state: self._around(state[Places.SURROUNDINGS], state[Places.METADATA])),
-            ("the controller", lambda state: self._metadata(state[Places.METADATA])),
-            *((f"broker {self.broker(number)}", process(number)) for number in places.brokers),
-            *((f"ISR asked for by {self.broker(number)}", altering(number)) for number in places.brokers),
-            *((f"{self.broker(f)} fetching from {self.broker(to)}", fetching(f, to)) for f, to in places.pairs),
-            *((f"request {slot}", operation(slot)) for slot in places.operations),
+            _Part("done by the harness", (Places.SURROUNDINGS, Places.METADATA), self._around),
+            _Part("the controller", (Places.METADATA,), self._metadata),
+            *(_Part(f"broker {name(b)}", (places.broker(b),), self.process) for b in numbers),
+            *(_Part(f"ISR asked for by {name(b)}", (places.altering(b),), self._altering) for b in numbers),
+            *(
+                _Part(f"{name(follower)} fetching from {name(to)}", (places.fetching(follower, to),), self._fetching)
+                for follower, to in places.pairs
+            ),
+            *(_Part(f"request {slot}", (places.operation(slot),), self._operation) for slot in places.operations),
         ]
 
     def _around(self, around: Surroundings, metadata: Metadata) -> str:
@@ -227,6 +236,6 @@ def _request(request: object) -> str:
     return type(request).__name__
 
 
-def _believed(part: str, ways: Counter[str]) -> Believed:
+def _believed(part: _Part, ways: Counter[str]) -> Believed:
     told = [Way(words=words, states=states) for words, states in ways.most_common() if words]
-    return Believed(part=part, ways=tuple(told[:SHOWN_WAYS]), others=max(0, len(told) - SHOWN_WAYS))
+    return Believed(part=part.name, ways=tuple(told[:SHOWN_WAYS]), others=max(0, len(told) - SHOWN_WAYS))
