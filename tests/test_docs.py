@@ -69,3 +69,13 @@ def test_the_readme_commands_do_what_they_say(lockstep: Lockstep) -> None:
         arguments = shlex.split(line, comments=True)[1:]
         finished = lockstep(*arguments, timeout_s=600)
         assert finished.returncode == 0, f"{line}\n{finished.stdout}\n{finished.stderr}"
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+@pytest.mark.docker
+def test_the_commands_about_stepping_do_what_they_say(lockstep: Lockstep) -> None:
+    """Also in one directory: what follows a walk is about the latest. Only a wrong model diverges."""
+    for line in "".join(blocks(ROOT / "docs" / "lockstep.md")).splitlines():
+        finished = lockstep(*shlex.split(line)[1:], timeout_s=600)
+        assert finished.returncode == ("--wrong-model" in line), f"{line}\n{finished.stdout}\n{finished.stderr}"
