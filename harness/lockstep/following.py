@@ -15,6 +15,7 @@ from harness.lockstep.events import Answered as AnsweredLate
 from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, Found, GaveUp, Sent, Started, Surrounded
 from harness.lockstep.explaining import Explained, Explanation, Occasions, explanations, in_common, unnoticed, unseen
 from harness.lockstep.handling import Reading, as_asked, handle, in_words
+from harness.lockstep.rules import as_sent
 from harness.lockstep.wording import Wording, disk_in_words
 from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, before_creation
 from reference_model.cluster import Altering, Broker, Fetching, Metadata, knowing, tidied
@@ -135,7 +136,9 @@ class Following:
             before = parts[: len(brokers)], parts[len(brokers) :]
             gone = metadata.controller.partition.isr - seen.partition.isr
             for processes, altering in [before, *self._shrinking(around, gone, *before)]:
-                asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
+                asked = tuple(
+                    as_sent(slot, processes[slot.broker]) for slot in altering if isinstance(slot, AlterPartition)
+                )
                 for way in ways(self.parameters, metadata.controller, seen, occasions, asked):
                     found.add(way)
                     yield around, *self._after(metadata, list(processes), list(altering), way)
@@ -171,7 +174,9 @@ class Following:
         news = [controller for controller in seen if controller != metadata.controller]
         for cause, after in zip(way.causes, way.controllers[1:], strict=True):
             if cause.granted is not None:
-                altering[cause.granted.broker] = Altered(cause.granted, after.partition)
+                asked = altering[cause.granted.broker]
+                assert isinstance(asked, AlterPartition)
+                altering[cause.granted.broker] = Altered(asked, after.partition)
         metadata = metadata._replace(log=(*metadata.log, *news))
         for cause, after in zip(way.causes, way.controllers[1:], strict=True):
             if cause.registered is not None:

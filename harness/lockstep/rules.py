@@ -53,7 +53,7 @@ class _Rules:
         broker, altering = self.places.broker(b), self.places.altering(b)
         yield _rule(f"{b} learns what the controller decided", (metadata, around, broker), partial(self.learns, b))
         yield _rule(f"{b} hears of the partition", (broker, around, metadata), partial(self.hears, b))
-        yield _rule(f"{b} is refused an ISR", (altering, metadata), self.is_refused, _is(AlterPartition))
+        yield _rule(f"{b} is refused an ISR", (altering, metadata, broker), self.is_refused, _is(AlterPartition))
         yield _rule(f"{b} hears of the ISR it asked for", (altering, around, broker), self.settles, _is(Altered))
 
     def of_fetcher(self, f: BrokerId, to: BrokerId) -> Iterator[Rule]:
@@ -96,20 +96,21 @@ class _Rules:
         if metadata.controller.partition.replicas and replica != broker.replica:
             yield broker._replace(replica=replica), around, metadata
 
-    def is_refused(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[Altering, Metadata]]:
+    def is_refused(
+        self, asked: AlterPartition, metadata: Metadata, broker: Broker
+    ) -> Iterator[tuple[Altering, Metadata, Broker]]:
         """The controller refuses, which nobody sees. What it grants is seen, and explained elsewhere (`explaining`)."""
-        _, error = alter_partition(self.parameters, metadata.controller, asked)
+        _, error = alter_partition(self.parameters, metadata.controller, as_sent(asked, broker))
         if error is not Error.NONE and not sent_again(error):
-            yield None if error in AWAITING_METADATA else Altered(asked, error), metadata
+            yield None if error in AWAITING_METADATA else Altered(asked, error), metadata, broker
 
     def settles(
         self, altered: Altered, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Altering, Surroundings, Broker]]:
         """A leader hears what became of the ISR that it asked for."""
-        if not _acts(around, broker) or broker.replica.broker_epoch != altered.request.broker_epoch:
-            return
-        replica = settle(self.parameters, broker.replica, altered.request, altered.answer)
-        yield None, around, broker._replace(replica=replica)
+        if _acts(around, broker):
+            replica = settle(self.parameters, broker.replica, altered.request, altered.answer)
+            yield None, around, broker._replace(replica=replica)
 
     # Fetchers
 
@@ -223,6 +224,11 @@ def _news(parameters: Parameters, metadata: Metadata, replica: Replica) -> range
     further = next_known(parameters, LEARNING, metadata, replica.broker)
     found = metadata.known[replica.broker]
     return range(found, len(metadata.log)) if found is not None and replica.leader_epoch < 0 else further
+
+
+def as_sent(asked: AlterPartition, broker: Broker) -> AlterPartition:
+    """A broker that registers anew sends again what it asked for, under its new epoch (AlterPartitionManager)."""
+    return asked._replace(broker_epoch=broker.replica.broker_epoch)
 
 
 def _asked(replica: Replica) -> AlterPartition | None:
