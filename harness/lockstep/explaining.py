@@ -83,10 +83,22 @@ def explanations(
     asked: Iterable[AlterPartition],
 ) -> Iterator[Explanation]:
     """Every way from what the controller knew to what was seen of it, shortest first, and none that goes in circles."""
-    last = seen.partition.partition_epoch
-    for way in _ways(parameters, controller, seen, occasions, asked, last):
-        if _is_seen(parameters, way.controllers[-1], seen):
-            yield way
+    ways = _ways(parameters, controller, seen, occasions, asked, seen.partition.partition_epoch)
+    explained = [way for way in ways if _is_seen(parameters, way.controllers[-1], seen)]
+    noticed = [_noticed(way.controllers[-1], seen) for way in explained]
+    return (way for way, brokers in zip(explained, noticed, strict=True) if brokers == max(noticed))
+
+
+def _noticed(controller: Controller, seen: Controller) -> int:
+    """How many brokers the controller knows to have come or gone.
+
+    ZooKeeper does not tell, but a controller that has time for anything has heard of that before.
+    """
+    return sum(
+        known is not None and known[:2] == registration[:2]  # the epoch, and whether it is there
+        for broker, registration in seen.brokers
+        for known in [controller.broker(broker)]
+    )
 
 
 def unnoticed(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import Any, NoReturn
 
 from harness.lockstep.belief import Belief
@@ -170,7 +170,8 @@ class Following:
         self, metadata: Metadata, processes: list[Broker], altering: list[Altering], way: Explanation
     ) -> tuple[Part, ...]:
         """What stands where the controller went this way: leaders are answered, and brokers may learn of it."""
-        seen = way.controllers[1:] if self.parameters.mode is Mode.ZK else way.controllers[-1:]
+        told = [after for before, after in pairwise(way.controllers) if before.partition != after.partition]
+        seen = [*told[:-1], way.controllers[-1]] if self.parameters.mode is Mode.ZK else way.controllers[-1:]
         news = [controller for controller in seen if controller != metadata.controller]
         for cause, after in zip(way.causes, way.controllers[1:], strict=True):
             if cause.granted is not None:
