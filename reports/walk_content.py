@@ -71,6 +71,7 @@ class Diverged(msgspec.Struct, frozen=True, kw_only=True):
     belief: list[Believed] = []
     examples: list[list[str]] = []
     logs: list[Excerpt] = []
+    shrunk: list[str] | None = None
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": Ex
 @click.option("--steps", type=click.IntRange(1, 100_000), default=200, show_default=True, help="How many steps.")
 @click.option("--controls", is_flag=True, help="Hold wrong models to the same walk, too: each should diverge.")
 @click.option("--wrong-model", help="Follow with a wrong model, to see a divergence; --controls tries them all.")
+@click.option("--shrink", is_flag=True, help="After a divergence, look for fewer steps that diverge; takes minutes.")
 @runs_dir
 @as_json
 def step(
@@ -31,6 +32,7 @@ def step(
     steps: int,
     controls: bool,
     wrong_model: str | None,
+    shrink: bool,
     runs_dir: Path,
     as_json: bool,
 ) -> int:
@@ -53,6 +55,7 @@ def step(
         progress=Progress(quiet=as_json),
         controls=controls,
         wrong=None if wrong_model is None else find_wrong_model(wrong_model),
+        shrink=shrink,
     )
     report = render_walk(stepped.directory)
     verdict = stepped.verdict
@@ -81,6 +84,8 @@ def _print_divergence(diverged: Diverged) -> None:
         for way in believed.ways:
             some = f" (in {way.states} of {diverged.states} states)" if way.states < diverged.states else ""
             echo(f"believed   {believed.part}: {way.words}{some}")
+    for number, step in enumerate(diverged.shrunk or (), start=1):
+        echo(f"enough     {number}. {step}")
 
 
 COMMANDS = (step,)

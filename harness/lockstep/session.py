@@ -12,12 +12,14 @@ import msgspec
 
 from harness.clients import librdkafka
 from harness.cluster.backends import Backend, prepare
+from harness.cluster.cluster import Cluster
 from harness.cluster.spec import ClusterSpec
 from harness.disk import replace_file
 from harness.heal import owning
 from harness.java import find_java
 from harness.lockstep.coverage import Coverage, coverage
 from harness.lockstep.events import Began, write_events
+from harness.lockstep.shrinking import in_order, shrunk
 from harness.lockstep.stepper import Done
 from harness.lockstep.steps import Step
 from harness.lockstep.walking import OVERRIDES, Walked, parameters_of, random_steps, walk
@@ -70,6 +72,8 @@ class Diverged(msgspec.Struct, frozen=True, kw_only=True):
     """Some of them as a whole."""
     logs: tuple[Excerpt, ...] = ()
     """What the nodes wrote around that moment."""
+    shrunk: tuple[str, ...] | None = None
+    """Fewer steps that diverge on a fresh topic, too, if they were looked for."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,11 +123,12 @@ def step(
     progress: Progress,
     controls: bool = False,
     wrong: WrongModel | None = None,
+    shrink: bool = False,
 ) -> Stepped:
     """Take so many steps, drawn from a seed, on a fresh cluster, until they are done or the cluster diverges.
 
     `controls` are wrong models that are held to the same walk afterwards; a `wrong` model takes the place of the right
-    one, so that the cluster should seem to diverge.
+    one, so that the cluster should seem to diverge. `shrink` looks for fewer steps that diverge, too.
     """
     spec = msgspec.structs.replace(spec, overrides={**OVERRIDES, **spec.overrides})
     java = find_java()
@@ -131,6 +136,7 @@ def step(
     asked = ["lockstep", "step", "--seed", str(seed), "--steps", str(steps)]
     asked += ["--controls"] if controls else []
     asked += ["--wrong-model", wrong.name] if wrong else []
+    asked += ["--shrink"] if shrink else []
     command = shlex.join([*asked, *cluster_arguments(spec, backend)])
     directory = RunDirectory.create(
         runs,
@@ -150,8 +156,15 @@ def step(
         parameters = parameters_of(cluster)
         with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
             walked = walk(cluster, random_steps(seed, steps), parameters, log.add, wrong=wrong)
+        fewer = None
+        if shrink and walked.divergence is not None:
+            with directory.phase("shrink"), progress.action("looking for fewer steps that still diverge"):
+                fewer = _fewer_steps(cluster, walked, parameters, wrong)
     write_events(directory.path / EVENTS, walked.events)
     verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked), wrong=wrong)
+    if verdict.diverged is not None and fewer is not None:
+        diverged = msgspec.structs.replace(verdict.diverged, shrunk=tuple(map(str, fewer)))
+        verdict = msgspec.structs.replace(verdict, diverged=diverged)
     if controls and walked.verdict == "pass":
         with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
             verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
@@ -227,6 +240,19 @@ def _diverged(walked: Walked, logs: tuple[Excerpt, ...]) -> Diverged | None:
         examples=wording.examples(divergence.before),
         logs=logs,
     )
+
+
+def _fewer_steps(
+    cluster: Cluster, walked: Walked, parameters: Parameters, wrong: WrongModel | None
+) -> tuple[Step, ...]:
+    """The steps that are left of a walk that diverged, tried on fresh topics of the same cluster."""
+    assert walked.diverged_at is not None
+    taken = [*(done.step for done in walked.steps), walked.diverged_at]
+
+    def diverges(steps: Sequence[Step]) -> bool:
+        return walk(cluster, in_order(steps), parameters, lambda _: None, wrong=wrong).divergence is not None
+
+    return shrunk(taken, diverges)
 
 
 def _controls(walked: Walked, parameters: Parameters) -> Iterable[Control]:

@@ -79,6 +79,8 @@ class Wording:
             f"{leads} in epoch {partition.leader_epoch}, ISR {self.brokers(partition.isr)}, "
             f"partition epoch {partition.partition_epoch}"
             + (f", ELR {self.brokers(partition.elr)}" if partition.elr else "")
+            + (f", adding {self.brokers(partition.adding)}" if partition.adding else "")
+            + (f", removing {self.brokers(partition.removing)}" if partition.removing else "")
             + (f", gone {self.brokers(gone)}" if gone else "")
             + (f", leaving {self.brokers(leaving)}" if leaving else "")
         )

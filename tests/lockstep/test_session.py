@@ -223,7 +223,7 @@ def test_a_walk_on_a_live_cluster_leaves_a_run_directory(lockstep: Lockstep, tmp
 @pytest.mark.cluster
 @pytest.mark.xdist_group("process-cluster")
 def test_a_live_divergence_is_kept_with_the_belief_and_the_logs(lockstep: Lockstep, tmp_path: Path) -> None:
-    arguments = ("step", "--seed", "1", "--steps", "60", "--mode", "zk", "--wrong-model", "acks-0-answers")
+    arguments = ("step", "--seed", "1", "--steps", "60", "--mode", "zk", "--wrong-model", "acks-0-answers", "--shrink")
     finished = lockstep(*arguments)
     assert finished.returncode == 1, finished.stdout + finished.stderr
     run = tmp_path / "runs" / "latest"
@@ -232,6 +232,9 @@ def test_a_live_divergence_is_kept_with_the_belief_and_the_logs(lockstep: Lockst
     assert "with acks=0" in told["words"]
     assert told["seen"] in ("taken", "refused, and the connection closed")
     assert f"diverged   at step {told['step']}: {told['words']}" in finished.stdout
+    assert told["shrunk"][-1] == told["words"]
+    assert len(told["shrunk"]) <= told["step"]
+    assert f"enough     {len(told['shrunk'])}. {told['words']}" in finished.stdout
     assert {part["part"] for part in told["belief"]} >= {"the controller", "broker 1", "broker 2", "broker 3"}
     assert {log["node"] for log in told["logs"]} == {"broker-1", "broker-2", "broker-3", "zookeeper-1"}
     assert any(log["lines"] for log in told["logs"])

@@ -68,6 +68,7 @@ DIVERGED = Diverged(
     ),
     examples=(("broker 1: does not run", "broker 2: leads in epoch 1"),),
     logs=(Excerpt(node="broker-1", lines=()), Excerpt(node="broker-2", lines=("line one", "line two"), left_out=7)),
+    shrunk=("kill 1", "ask 2 for its log end"),
 )
 
 
@@ -108,6 +109,7 @@ def hostile_walk(directory: Path) -> Path:
         belief=(Believed(part=bad, ways=(Way(words=bad, states=1),)),),
         examples=((bad,),),
         logs=(Excerpt(node=bad, lines=(bad,)),),
+        shrunk=(bad,),
     )
     control = Control(name=bad, says=bad, diverged_after=1, step=1, seen=bad)
     coverage = Coverage(answers={bad: {bad: 1}}, pairs={bad: {bad: 1}}, causes={bad: CauseCount(certain=1, possible=1)})

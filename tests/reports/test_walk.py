@@ -82,6 +82,7 @@ def test_a_divergence_tells_what_was_seen_permitted_and_believed(tmp_path: Path)
         "broker 2 leads in epoch 1 in 2 of 3 states follows 1 in 1 of 3 states",
         "broker 3 follows 2 in epoch 1 and 4 more",
     ]
+    assert [item.text for item in told.find("ol")[0].find("li")] == ["kill 1", "ask 2 for its log end"]
     (steps,) = told.find("table", "steps")
     assert [row.split(" ")[0][0] for row in rows(steps)] == ["1", "2", "3", "4", "5"]
     assert sample_walks.DECISION in steps.text
