@@ -21,7 +21,7 @@ from reference_model.machine import Machine, Outcomes, Part, Rule, State, always
 from reference_model.parameters import Mode, Parameters
 from reference_model.produce import Produced, complete
 from reference_model.registration import AlterPartition, BrokerId
-from reference_model.replica import Replica, hear, learn
+from reference_model.replica import Hosting, Replica, hear, learn
 from reference_model.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
 
 LEARNING = Bounds(batches=True)
@@ -89,12 +89,18 @@ class _Rules:
     def hears(
         self, b: BrokerId, broker: Broker, around: Surroundings, metadata: Metadata
     ) -> Iterator[tuple[Broker, Surroundings, Metadata]]:
-        """ZooKeeper's controller tells a broker who leads what before it tells it of its own replicas."""
-        if self.parameters.mode is not Mode.ZK or not _acts(around, broker) or metadata.known[b] is None:
+        """A broker knows of a partition before it knows who leads it.
+
+        ZooKeeper's controller tells it who leads what before it tells it of its own replicas, and any broker has made a
+        replica for a moment before that has an epoch (ReplicaManager.getOrCreatePartition).
+        """
+        replicas, replica = metadata.controller.partition.replicas, broker.replica
+        if not replicas or not _acts(around, broker) or metadata.known[b] is None or replica.hosting is Hosting.HERE:
             return
-        replica = hear(broker.replica)
-        if metadata.controller.partition.replicas and replica != broker.replica:
-            yield broker._replace(replica=replica), around, metadata
+        if self.parameters.mode is Mode.ZK and replica.hosting is Hosting.UNKNOWN:
+            yield broker._replace(replica=hear(replica)), around, metadata
+        if b in replicas:
+            yield broker._replace(replica=replica._replace(hosting=Hosting.HERE)), around, metadata
 
     def is_refused(
         self, asked: AlterPartition, metadata: Metadata, broker: Broker
