@@ -203,7 +203,7 @@ class Stepper(Closeable):
         try:
             reply = exchange.read(exchange.send(self._connection(step.broker)).answer(ANSWER_S))
         except OSError as error:
-            self._connections.pop(step.broker).close()
+            self._disconnect(step.broker)
             if not (isinstance(step, Write) and step.acks == 0 and self._reachable(step.broker)):
                 return self._unanswered(slot, step, exchange, error)
             reply = Unanswered(closed=True)  # that is how a producer with acks=0 is refused
@@ -258,9 +258,16 @@ class Stepper(Closeable):
                 return translating.ask_epoch_end(step, self._topic)
 
     def _connection(self, broker: int) -> Connection:
-        if broker not in self._connections:
+        """One that is open, as far as can be known: Docker takes connections to brokers that do not, and closes them."""
+        known = self._connections.get(broker)
+        if known is None or known.is_closed():
+            self._disconnect(broker)
             self._connections[broker] = Connection(self._cluster.direct(broker), self._cluster.access(), ANSWER_S)
         return self._connections[broker]
+
+    def _disconnect(self, broker: int) -> None:
+        if (known := self._connections.pop(broker, None)) is not None:
+            known.close()
 
     def _free_slot(self) -> int:
         return next(slot for slot in range(OPERATIONS) if slot not in self._open)
@@ -322,8 +329,7 @@ class Stepper(Closeable):
         self._tell(Ended(broker=number, clean=clean))
         left = self._occasions.left | {number} if clean else self._occasions.left - {number}
         self._occasions = self._occasions._replace(left=left)
-        if step.broker in self._connections:
-            self._connections.pop(step.broker).close()
+        self._disconnect(step.broker)
         return self._look_at_disk(step.broker)
 
     def _look_at_disk(self, broker: int) -> str:
