@@ -258,7 +258,7 @@ class Stepper(Closeable):
                 return translating.ask_epoch_end(step, self._topic)
 
     def _connection(self, broker: int) -> Connection:
-        """One that is open, as far as can be known: Docker takes connections to brokers that do not, and closes them."""
+        """One that is open, as far as is known: Docker takes connections to brokers that do not, and closes them."""
         known = self._connections.get(broker)
         if known is None or known.is_closed():
             self._disconnect(broker)

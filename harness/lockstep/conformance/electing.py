@@ -145,6 +145,7 @@ def one_of_three_survives(setting: Setting, now: Situation) -> Steps[None]:
     hidden = setting.parameters.hw_gate
     expect(bool(told.records) is not hidden, "and can be read only where the high watermark rises below the minimum")
     yield Start(broker=victim)
+    yield from wait(Until.REGISTERED)
     yield from joined(victim)
     yield from high_watermark_rises(survivor, 2)
     written = yield from write(survivor, acks=-1)
@@ -165,6 +166,7 @@ def epochs_end_where_logs_part(_: Setting, now: Situation) -> Steps[None]:
     written = yield from write(now.leader, acks=1)
     expect(written == Produced(Error.NONE, 1), "the next leader writes where the logs part")
     yield Start(broker=leader)
+    yield from wait(Until.REGISTERED)
     now = yield from joined(leader)
     now, kept = yield from read(now.leader, 0, Reach.LOG_END)
     expect(not set(values(kept)) & set(values(lost)), "what only the dead leader had is gone")
