@@ -156,20 +156,23 @@ def step(
         parameters = parameters_of(cluster)
         with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
             walked = walk(cluster, random_steps(seed, steps), parameters, log.add, wrong=wrong)
-        fewer = None
-        if shrink and walked.divergence is not None:
+        write_events(directory.path / EVENTS, walked.events)
+        verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked), wrong=wrong)
+        _save(directory.path, verdict)  # what follows may take long, and be interrupted
+        if shrink and verdict.diverged is not None:
             with directory.phase("shrink"), progress.action("looking for fewer steps that still diverge"):
-                fewer = _fewer_steps(cluster, walked, parameters, wrong)
-    write_events(directory.path / EVENTS, walked.events)
-    verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked), wrong=wrong)
-    if verdict.diverged is not None and fewer is not None:
-        diverged = msgspec.structs.replace(verdict.diverged, shrunk=tuple(map(str, fewer)))
-        verdict = msgspec.structs.replace(verdict, diverged=diverged)
+                fewer = tuple(map(str, _fewer_steps(cluster, walked, parameters, wrong)))
+            diverged = msgspec.structs.replace(verdict.diverged, shrunk=fewer)
+            verdict = msgspec.structs.replace(verdict, diverged=diverged)
     if controls and walked.verdict == "pass":
         with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
             verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
-    replace_file(directory.path / VERDICT, msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
+    _save(directory.path, verdict)
     return Stepped(directory=directory.path, verdict=verdict)
+
+
+def _save(directory: Path, verdict: WalkVerdict) -> None:
+    replace_file(directory / VERDICT, msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
 
 
 class StepLog:
