@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from harness.cluster.cluster import Cluster
@@ -36,6 +36,7 @@ class Ran:
     unexpected: str | None = None
     """What the script says is not so."""
     not_reached: str | None = None
+    attempts: int = 1
 
     @property
     def finding(self) -> Finding:
@@ -56,8 +57,8 @@ class Ran:
 
 def run_script(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None] = lambda _: None) -> Ran:
     """Play a script on a fresh topic; again, if it came to no end."""
-    for _ in range(ATTEMPTS):
-        ran = _run(cluster, script, on_step)
+    for attempt in range(1, ATTEMPTS + 1):
+        ran = replace(_run(cluster, script, on_step), attempts=attempt)
         if ran.finding is not Finding.UNDECIDED:
             break
     return ran

@@ -35,6 +35,8 @@ class ScriptVerdict(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[int, ...]
     shows: str
     finding: Finding
+    attempts: int
+    """The last of them decided; the steps of all are kept."""
     steps: int
     seconds: float
     evidence: str | None = None
@@ -125,6 +127,7 @@ def _play(cluster: Cluster, script: Scripted, run: RunDirectory, progress: Progr
         claims=script.claims,
         shows=script.shows,
         finding=ran.finding,
+        attempts=ran.attempts,
         steps=walk.steps,
         seconds=walk.seconds,
         evidence=ran.evidence,

@@ -8,6 +8,7 @@ import pytest
 
 from harness.cluster.cluster import Cluster
 from harness.lockstep.conformance import SCRIPT_OVERRIDES, SCRIPTS, Finding, Ran, Scripted, run_script
+from harness.lockstep.conformance.running import ATTEMPTS
 from harness.lockstep.conformance.scripting import Setting, Steps, begin, expect, followers, require, write
 from harness.lockstep.walk import Situation
 from harness.lockstep.walking import parameters_of
@@ -114,3 +115,4 @@ def test_a_claim_that_is_wrong_is_violated(cluster: Cluster) -> None:
 def test_a_script_that_comes_to_no_end_decides_nothing(cluster: Cluster) -> None:
     ran = run_script(cluster, Scripted(claims=(), name="nothing", shows="", script=nothing_to_be_seen))
     assert (ran.finding, ran.evidence) == (Finding.UNDECIDED, "somebody else leads")
+    assert ran.attempts == ATTEMPTS
