@@ -13,7 +13,7 @@ from harness.lockstep.explaining import Cause, Explained
 from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, Waits
 from reference_model.cluster import Altering, Broker, Fetching, Metadata
 from reference_model.controller import Controller
-from reference_model.log import Epoch, Log, Offset
+from reference_model.log import Epoch, Offset
 from reference_model.machine import State
 from reference_model.produce import Produce
 from reference_model.registration import AlterPartition, BrokerId
@@ -171,7 +171,12 @@ class Wording:
         return f"with ISR {self.brokers(leadership.isr)}{pending}, {seen}"
 
     def _log(self, replica: Replica) -> str:
-        return disk_in_words(replica.log.start, _values(replica.log), replica.high_watermark)
+        """Logs that have the same epochs at the same offsets have the same records, so these tell them apart."""
+        log = replica.log
+        runs = groupby(range(len(log.records)), key=lambda index: log.records[index].epoch)
+        ends = [f"epoch {epoch} to {log.start + list(run)[-1] + 1}" for epoch, run in runs]
+        epochs = f" ({', '.join(ends)})" if ends else ""
+        return f"log {log.start} to {log.end}{epochs}, high watermark {replica.high_watermark}"
 
     def _altering(self, altering: Altering) -> str:
         if altering is None:
@@ -226,10 +231,6 @@ def _ranges(values: Sequence[int]) -> str:
     runs = groupby(enumerate(values), key=lambda numbered: numbered[1] - numbered[0])
     ends = [(first, first + sum(1 for _ in rest)) for _, run in runs for (_, first), *rest in [list(run)]]
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
-
-
-def _values(log: Log) -> Values:
-    return [(record.epoch, record.value) for record in log.records]
 
 
 def _request(request: object) -> str:
