@@ -46,6 +46,9 @@ class Parameters:
     session_outlasts_fencing: bool = True
     """A broker's next process is refused until its session's time has passed, though it left in good order and is
     fenced (BrokerHeartbeatTracker, from 4.0); before that only while it is not fenced."""
+    reassignment_waits_for_all: bool = False
+    """KRaft: a reassignment ends only when all replicas that stay are in the ISR, and not only those that were added
+    (read in 3.9.2 and 4.3.1; that it is new in 4.2 is assumed)."""
     unclean: bool = False
     """unclean.leader.election.enable, where it counts: KRaft before 3.9 does not look at it."""
     min_isr: int = 1
@@ -87,6 +90,7 @@ def parameters_for(
         strict_markers=release >= (4, 2),
         new_incarnation_leaves_isr=release >= (4, 0),
         session_outlasts_fencing=release >= (4, 0),
+        reassignment_waits_for_all=release < (4, 2),
         unclean=unclean and (kraft is Mode.ZK or release >= (3, 9)),
         min_isr=min_isr,
         replication=replication,

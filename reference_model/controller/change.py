@@ -74,7 +74,7 @@ def wanted(parameters: Parameters, partition: Registration, acceptable: Brokers)
 
 def change(parameters: Parameters, partition: Registration, target: Wanted) -> Registration:
     """The partition after a change, with its epochs; itself where nothing is to be done (PartitionChangeBuilder)."""
-    target = _reassignment_completed(target)
+    target = _reassignment_completed(parameters, target)
     elr = _eligible(parameters, partition, target)
     elected = _elect(parameters, partition, target, elr)
     moved, isr = elected.leader != partition.leader, target.isr
@@ -100,11 +100,20 @@ def change(parameters: Parameters, partition: Registration, target: Wanted) -> R
     return partition if changed == partition else _with_epochs(parameters, partition, changed)
 
 
-def _reassignment_completed(target: Wanted) -> Wanted:
-    """A reassignment ends when all replicas that stay are in the ISR (PartitionReassignmentReplicas)."""
+def _reassignment_completed(parameters: Parameters, target: Wanted) -> Wanted:
+    """A reassignment ends when all that were added are in the ISR, and where it leaves fewer replicas, all that stay.
+
+    Before 4.2 always all that stay (PartitionReassignmentReplicas.maybeCompleteReassignment).
+    """
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
     isr = target.isr - target.removing
-    if not (target.adding or target.removing) or not isr or not replicas or not isr.issuperset(replicas):
+    if not (target.adding or target.removing) or not isr or not replicas:
+        return target
+    all_are_in_sync = isr.issuperset(replicas)
+    fewer = len(target.adding) < len(target.removing)
+    if not all_are_in_sync and (parameters.reassignment_waits_for_all or fewer):
+        return target
+    if not isr.issuperset(target.adding) and not parameters.reassignment_waits_for_all:
         return target
     return target._replace(replicas=replicas, isr=isr, adding=frozenset(), removing=frozenset())
 

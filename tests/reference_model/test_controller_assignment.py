@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reference_model.controller import (
@@ -21,6 +23,7 @@ from reference_model.registration import AlterPartition, Register
 from tests.reference_model.partitions import ALL, ELR, KRAFT, NOBODY, ZK, broker_epoch, controller, ids, told, unclean
 
 MODES = ["zk", "kraft", "elr"]
+WAITING = replace(KRAFT, reassignment_waits_for_all=True)
 
 
 def in_sync(parameters: Parameters, before: Controller, isr: str) -> tuple[Controller, Error]:
@@ -191,8 +194,23 @@ def test_another_reassignment_replaces_the_first() -> None:
     """ZooKeeper counts from the replicas of before both."""
     again, _ = reassign(ZK, moving("1234", 1), (1, 2, 3))
     assert (told(again), again.partition.replicas) == ("isr 123, leader 1; +2 +2", (1, 2, 3))
-    again, _ = reassign(KRAFT, moving("1234", 1), (1, 2, 3))
+    again, _ = reassign(WAITING, moving("1234", 1), (1, 2, 3))
     assert (told(again), again.partition.replicas) == ("isr 123, leader 1; +1 +1", (1, 2, 3))
+
+
+def test_the_newest_waits_for_who_is_added_and_removed_again() -> None:
+    """As read in 4.3.1: who is removed does not count as in sync, and who is added must."""
+    again, _ = reassign(KRAFT, moving("1234", 1), (1, 2, 3))
+    assert told(again) == "isr 1234, leader 1, adding 4, removing 4; +0 +1"
+
+
+def test_the_newest_does_not_wait_for_who_was_there_before() -> None:
+    """Broker 2 is away and stays a replica, 4 is added and in sync."""
+    before = moving("1", 1)
+    for parameters, completed in [(WAITING, False), (KRAFT, True)]:
+        after, error = in_sync(parameters, before, "14")
+        assert error is Error.NONE
+        assert (not after.partition.adding) is completed
 
 
 def test_zookeeper_goes_on_with_a_reassignment_when_a_broker_or_a_controller_comes() -> None:
