@@ -291,6 +291,7 @@ class Stepper(Closeable):
             open_writes=len(self._open),
             may_leave_open=len(self._open) < OPERATIONS - 1,
             belief=len(self.following.belief),
+            atomic=self.following.parameters.mode is Mode.KRAFT,
         )
 
     def _running(self) -> frozenset[int]:

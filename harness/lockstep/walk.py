@@ -59,6 +59,8 @@ class Situation:
     open_writes: int
     may_leave_open: bool
     belief: int
+    atomic: bool = True
+    """Whether the controller does at once what it decides, as KRaft's; ZooKeeper's writes one znode after the other."""
 
     @property
     def led(self) -> bool:
@@ -120,8 +122,9 @@ class Walk:
             yield _Choice("ask for an epoch's end", 20, self._epoch_end(now))
             yield _Choice("elect", 4, Elect())
             order = self._draw.sample(now.brokers, len(now.brokers))
-            yield _Choice("reassign in another order", 3, Reassign(replicas=tuple(order)))
-            yield _Choice("reassign to fewer", 2, Reassign(replicas=tuple(order[:-1])))
+            if now.atomic:  # what lies between the writes of a reassignment is not explained yet
+                yield _Choice("reassign in another order", 3, Reassign(replicas=tuple(order)))
+                yield _Choice("reassign to fewer", 2, Reassign(replicas=tuple(order[:-1])))
         if anyone is None:
             return
         if now.led and now.belief <= LARGE:
