@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Dialog
+from playwright.sync_api import Browser
 
 import reports
 from tests.reports import sample_runs
+from tests.reports.browsing import watched
 
 
 @pytest.mark.parametrize("builder", [sample_runs.pass_run, sample_runs.violation_run, sample_runs.hostile_run])
@@ -19,17 +20,7 @@ def test_it_runs_clean_asks_for_nothing_and_fits_a_phone(
 ) -> None:
     path = reports.render(builder(tmp_path / "run"))
     page = browser.new_page(viewport={"width": 400, "height": 800})
-    said: list[str] = []
-    asked: list[str] = []
-
-    def refuse(dialog: Dialog) -> None:
-        said.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", refuse)
-    page.on("request", lambda request: asked.append(request.url))
+    said, asked = watched(page)
     page.goto(path.as_uri())
 
     for width in (400, 1200):

@@ -10,13 +10,14 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Dialog
+from playwright.sync_api import Browser
 
 import reports
 from harness.cli.main import run_cli
 from harness.errors import ExitCode, HistoryError, UsageError
 from reports.walk import SHOWN_STEPS, load_walk
 from tests.reports import sample_walks
+from tests.reports.browsing import watched
 from tests.reports.reading import Element, read, section
 from tests.reports.sample_runs import HOSTILE
 from tests.reports.test_report_browser import CONTRAST
@@ -187,17 +188,7 @@ def test_every_picture_is_well_formed_and_described(any_walk: Path) -> None:
 def test_it_runs_clean_asks_for_nothing_and_fits_a_phone(browser: Browser, any_walk: Path) -> None:
     path = reports.render_walk(any_walk)
     page = browser.new_page(viewport={"width": 400, "height": 800})
-    said: list[str] = []
-    asked: list[str] = []
-
-    def refuse(dialog: Dialog) -> None:
-        said.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", refuse)
-    page.on("request", lambda request: asked.append(request.url))
+    said, asked = watched(page)
     page.goto(path.as_uri())
     for width in (400, 1200):
         page.set_viewport_size({"width": width, "height": 800})
