@@ -124,3 +124,13 @@ def settle(parameters: Parameters, replica: Replica, asked: AlterPartition, answ
 def sent_again(error: Error) -> bool:
     """Whether the leader asks once more after this answer."""
     return error is not Error.NONE and error not in ROLLED_BACK | AWAITING_METADATA
+
+
+def asked_for(replica: Replica) -> AlterPartition | None:
+    """What a leader has asked for, and waits for."""
+    return replica.leadership.pending if replica.leadership is not None else None
+
+
+def rolled_back(replica: Replica) -> Replica:
+    """A leader that waits for nothing any more."""
+    return replica._replace(leadership=replica.leadership and replica.leadership._replace(pending=None))

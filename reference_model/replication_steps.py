@@ -24,7 +24,16 @@ from reference_model.cluster import (
 )
 from reference_model.controller import alter_partition, elect_preferred, fence, register, shut_down, unfence
 from reference_model.errors import Error
-from reference_model.in_sync import AWAITING_METADATA, expand, lag_passes, sent_again, settle, shrink
+from reference_model.in_sync import (
+    AWAITING_METADATA,
+    asked_for,
+    expand,
+    lag_passes,
+    rolled_back,
+    sent_again,
+    settle,
+    shrink,
+)
 from reference_model.parameters import Mode, Parameters
 from reference_model.produce import Acks, Produce, Produced, Waiting, complete, produce
 from reference_model.registration import AlterPartition, BrokerId, Register
@@ -139,7 +148,7 @@ class Steps:
             return
         replica = shrink(self.parameters, broker.replica)
         if replica != broker.replica:
-            yield broker._replace(replica=replica), _asked(replica)
+            yield broker._replace(replica=replica), asked_for(replica)
 
     def waits_for_metadata(self, leader: Broker) -> bool:
         return self.bounds.prompt and leader.replica.leadership is not None and leader.replica.leadership.ahead
@@ -151,7 +160,7 @@ class Steps:
         for follower in range(self.bounds.brokers):
             replica = expand(self.parameters, broker.replica, follower)
             if replica != broker.replica:
-                yield broker._replace(replica=replica), _asked(replica)
+                yield broker._replace(replica=replica), asked_for(replica)
 
     def settles(
         self, answered: Answered, broker: Broker, witness: Witness
@@ -217,11 +226,11 @@ class Steps:
             return
         replica, answered = answer(self.parameters, broker.replica, fetch, limit=1)
         replica = timeless(replica)
-        if _asked(replica) != _asked(broker.replica):
+        if asked_for(replica) != asked_for(broker.replica):
             if altering is None and not self.waits_for_metadata(broker):
-                altering = _asked(replica)
+                altering = asked_for(replica)
             else:
-                replica = _rolled_back(replica)
+                replica = rolled_back(replica)
         led, seen = self.seen(broker._replace(replica=replica), witness)
         yield answered, led, altering, seen
 
@@ -329,10 +338,6 @@ def _waits(follower: Broker, fetching: Fetching) -> bool:
     return sent is not None and sent.broker_epoch == follower.replica.broker_epoch
 
 
-def _asked(replica: Replica) -> AlterPartition | None:
-    return replica.leadership.pending if replica.leadership is not None else None
-
-
 def _in_isr(replica: Replica, brokers: tuple[BrokerId, ...]) -> bool:
     return replica.leadership is not None and not replica.leadership.isr.isdisjoint(brokers)
 
@@ -345,10 +350,6 @@ def _all_know_of_leaving(metadata: Metadata, b: BrokerId) -> bool:
         if leaving is None or not leaving.shutting_down:
             return False
     return True
-
-
-def _rolled_back(replica: Replica) -> Replica:
-    return replica._replace(leadership=replica.leadership and replica.leadership._replace(pending=None))
 
 
 def _of_this_incarnation(broker: Broker, asked: AlterPartition) -> bool:

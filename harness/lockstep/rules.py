@@ -16,7 +16,7 @@ from reference_model.cluster import Altering, Bounds, Broker, Fetching, Metadata
 from reference_model.cluster import Answered as Altered
 from reference_model.controller import alter_partition
 from reference_model.errors import Error
-from reference_model.in_sync import AWAITING_METADATA, lag_passes, sent_again, settle
+from reference_model.in_sync import AWAITING_METADATA, asked_for, lag_passes, rolled_back, sent_again, settle
 from reference_model.machine import Machine, Outcomes, Part, Rule, State, always
 from reference_model.parameters import Mode, Parameters
 from reference_model.produce import Produced, complete
@@ -145,11 +145,11 @@ class _Rules:
             return
         replica, answered = answer(self.parameters, broker.replica, fetch)
         replica = timeless(replica)
-        if _asked(replica) != _asked(broker.replica):
+        if asked_for(replica) != asked_for(broker.replica):
             if altering is None:
-                altering = _asked(replica)
+                altering = asked_for(replica)
             else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
-                replica = _rolled_back(replica)
+                replica = rolled_back(replica)
         arrives = (fetch.follower, fetch.leader) not in around.cut
         yield answered if arrives else None, around, broker._replace(replica=replica), altering
 
@@ -235,11 +235,3 @@ def _news(parameters: Parameters, metadata: Metadata, replica: Replica) -> range
 def as_sent(asked: AlterPartition, broker: Broker) -> AlterPartition:
     """A broker that registers anew sends again what it asked for, under its new epoch (AlterPartitionManager)."""
     return asked._replace(broker_epoch=broker.replica.broker_epoch)
-
-
-def _asked(replica: Replica) -> AlterPartition | None:
-    return replica.leadership.pending if replica.leadership is not None else None
-
-
-def _rolled_back(replica: Replica) -> Replica:
-    return replica._replace(leadership=replica.leadership and replica.leadership._replace(pending=None))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,16 +132,49 @@ def step(
     one, so that the cluster should seem to diverge. `shrink` looks for fewer steps that diverge, too.
     """
     spec = msgspec.structs.replace(spec, overrides={**OVERRIDES, **spec.overrides})
-    java = find_java()
-    open_cluster = prepare(spec, backend, java, progress)
     asked = ["lockstep", "step", "--seed", str(seed), "--steps", str(steps)]
     asked += ["--controls"] if controls else []
     asked += ["--wrong-model", wrong.name] if wrong else []
     asked += ["--shrink"] if shrink else []
+    with recorded_cluster(
+        spec, backend=backend, scenario="step", seed=seed, asked=asked, runs=runs, progress=progress
+    ) as (directory, cluster):
+        parameters = parameters_of(cluster)
+        with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
+            walked = walk(cluster, random_steps(seed, steps), parameters, log.add, wrong=wrong)
+        write_events(directory.path / EVENTS, walked.events)
+        verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked), wrong=wrong)
+        save_verdict(directory.path, verdict)  # what follows may take long, and be interrupted
+        if shrink and verdict.diverged is not None:
+            with directory.phase("shrink"), progress.action("looking for fewer steps that still diverge"):
+                fewer = tuple(map(str, _fewer_steps(cluster, walked, parameters, wrong)))
+            diverged = msgspec.structs.replace(verdict.diverged, shrunk=fewer)
+            verdict = msgspec.structs.replace(verdict, diverged=diverged)
+    if controls and walked.verdict == "pass":
+        with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
+            verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
+    save_verdict(directory.path, verdict)
+    return Stepped(directory=directory.path, verdict=verdict)
+
+
+@contextmanager
+def recorded_cluster(
+    spec: ClusterSpec,
+    *,
+    backend: Backend,
+    scenario: str,
+    seed: int,
+    asked: Sequence[str],
+    runs: Path,
+    progress: Progress,
+) -> Iterator[tuple[RunDirectory, Cluster]]:
+    """A run directory with a fresh cluster that serves; `asked` is the command without the options of the cluster."""
+    java = find_java()
+    open_cluster = prepare(spec, backend, java, progress)
     command = shlex.join([*asked, *cluster_arguments(spec, backend)])
     directory = RunDirectory.create(
         runs,
-        scenario="step",
+        scenario=scenario,
         seed=seed,
         command=command,
         replay=command,
@@ -153,25 +187,10 @@ def step(
     with owning(directory.path) as ledger, open_cluster(directory.path, ledger) as cluster:
         with directory.phase("start"), progress.action(f"starting {spec.in_words()}"):
             cluster.start()
-        parameters = parameters_of(cluster)
-        with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
-            walked = walk(cluster, random_steps(seed, steps), parameters, log.add, wrong=wrong)
-        write_events(directory.path / EVENTS, walked.events)
-        verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked), wrong=wrong)
-        _save(directory.path, verdict)  # what follows may take long, and be interrupted
-        if shrink and verdict.diverged is not None:
-            with directory.phase("shrink"), progress.action("looking for fewer steps that still diverge"):
-                fewer = tuple(map(str, _fewer_steps(cluster, walked, parameters, wrong)))
-            diverged = msgspec.structs.replace(verdict.diverged, shrunk=fewer)
-            verdict = msgspec.structs.replace(verdict, diverged=diverged)
-    if controls and walked.verdict == "pass":
-        with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
-            verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
-    _save(directory.path, verdict)
-    return Stepped(directory=directory.path, verdict=verdict)
+        yield directory, cluster
 
 
-def _save(directory: Path, verdict: WalkVerdict) -> None:
+def save_verdict(directory: Path, verdict: msgspec.Struct) -> None:
     replace_file(directory / VERDICT, msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
 
 

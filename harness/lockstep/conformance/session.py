@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from harness.clients import librdkafka
-from harness.cluster.backends import Backend, prepare
+from harness.cluster.backends import Backend
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import ClusterSpec
-from harness.disk import replace_file
 from harness.errors import UsageError
-from harness.heal import owning
-from harness.java import find_java
 from harness.lockstep.conformance.running import SCRIPT_OVERRIDES, Finding, run_script
 from harness.lockstep.conformance.table import CLAIMS, SCRIPTS, Scripted
 from harness.lockstep.events import write_events
-from harness.lockstep.session import EVENTS, VERDICT, Diverged, StepLog, logs_around, verdict_of
+from harness.lockstep.session import (
+    EVENTS,
+    Diverged,
+    StepLog,
+    logs_around,
+    recorded_cluster,
+    save_verdict,
+    verdict_of,
+)
 from harness.progress import Progress
-from harness.rundir import RunDirectory, cluster_arguments
+from harness.rundir import RunDirectory
 
 BROKERS = 3
 """Scripts have a leader and two followers."""
@@ -89,29 +92,16 @@ def conform(spec: ClusterSpec, *, backend: Backend, claims: Sequence[int], runs:
     if spec.brokers != BROKERS:
         raise UsageError(f"scripts are about a leader and two followers: they need {BROKERS} brokers")
     spec = msgspec.structs.replace(spec, overrides={**SCRIPT_OVERRIDES, **spec.overrides})
-    java = find_java()
-    open_cluster = prepare(spec, backend, java, progress)
     asked = ["lockstep", "conform", "--claims", ",".join(map(str, claims))]
-    command = shlex.join([*asked, *cluster_arguments(spec, backend)])
-    directory = RunDirectory.create(
-        runs,
-        scenario="conform",
-        seed=0,
-        command=command,
-        replay=command,
-        spec=spec,
-        backend=backend,
-        java=java.version,
-        librdkafka=librdkafka.version(),
-    )
-    progress.say(f"recording to {directory.path}")
-    with owning(directory.path) as ledger, open_cluster(directory.path, ledger) as cluster:
-        with directory.phase("start"), progress.action(f"starting {spec.in_words()}"):
-            cluster.start()
-        with directory.phase("scripts"):
-            found = [_play(cluster, script, directory, progress) for script in scripts]
+    with (
+        recorded_cluster(
+            spec, backend=backend, scenario="conform", seed=0, asked=asked, runs=runs, progress=progress
+        ) as (directory, cluster),
+        directory.phase("scripts"),
+    ):
+        found = [_play(cluster, script, directory, progress) for script in scripts]
     verdict = _verdict(directory.info.run, spec, claims, found)
-    replace_file(directory.path / VERDICT, msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
+    save_verdict(directory.path, verdict)
     return Conformed(directory=directory.path, verdict=verdict)
 
 
