@@ -23,6 +23,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from harness.clients.access import OPEN, Access
 from harness.clients.wire.sasl import authenticate
+from harness.clients.wire.versions import ALIKE, WHICH_VERSIONS, chosen, newest_versions
 from harness.closeable import Closeable
 from harness.errors import AccessRefused, ClusterError
 from harness.network.topology import Address
@@ -41,6 +42,7 @@ class Connection(Closeable):
         self._timeout_s = timeout_s
         self._correlation = itertools.count(1)
         self._asked: dict[int, type[ResponsePayload]] = {}
+        self._newest: dict[int, int] | None = None
         self._received = bytearray()
         self._answers: dict[int, ResponsePayload] = {}
         self._socket = socket.create_connection((address.host, address.port), timeout_s)
@@ -68,12 +70,22 @@ class Connection(Closeable):
     def send(self, request: RequestPayload, *, version: int | None = None) -> int:
         """Send one request, and return the number that `receive` wants.
 
-        Some versions differ in nothing but their number: with `version`, the request goes out with that one.
+        Some versions differ in nothing but their number: with `version`, the request goes out with exactly that one,
+        and otherwise with one that the node knows.
         """
+        version = self.version_of(request) if version is None else version
         correlation = next(self._correlation)
         self.send_frame(framed(request, correlation, version=version))
         self._asked[correlation] = load_response_schema(request.__api_key__, request.__version__)
         return correlation
+
+    def version_of(self, request: RequestPayload) -> int:
+        """The version to send a request in. A node is asked what it knows only if there is a choice, and once."""
+        if type(request) not in ALIKE:
+            return int(request.__version__)
+        if self._newest is None:
+            self._newest = newest_versions(self.ask(WHICH_VERSIONS))
+        return chosen(request, self._newest)
 
     def send_frame(self, frame: bytes) -> None:
         """Send any bytes, be they such as no correct client sends; no answer to them is expected."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
@@ -14,6 +13,7 @@ from kio.static.primitive import i16
 
 from harness.clients.access import OPEN, Access
 from harness.clients.wire.connection import Connection
+from harness.clients.wire.versions import WHICH_VERSIONS
 from harness.errors import ClusterError
 from harness.network.topology import Address
 
@@ -39,7 +39,7 @@ def ask_features(address: Address, access: Access = OPEN) -> Features:
 
 def features(connection: Connection) -> Features:
     """The same on a connection that is already open."""
-    response = connection.ask(ApiVersionsRequest(client_software_name="lockstep", client_software_version="1"))
+    response = connection.ask(WHICH_VERSIONS)
     assert isinstance(response, ApiVersionsResponse)
     return Features(
         supported={feature.name: int(feature.max_version) for feature in response.supported_features},

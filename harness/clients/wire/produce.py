@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.produce.v11.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.produce.v11.response import ProduceResponse
@@ -12,8 +11,9 @@ from kio.schema.types import TopicName, TransactionalId
 from kio.static.primitive import Records, i16, i32
 from kio.static.protocol import ResponsePayload
 
-from harness.clients.wire.connection import CLIENT_ID, Connection, Pending, framed, milliseconds
+from harness.clients.wire.connection import Connection, Pending, framed, milliseconds
 from harness.clients.wire.records import Batch, encode
+from harness.clients.wire.versions import WHICH_VERSIONS
 
 ACKS_ALL, ACKS_NONE, ACKS_LEADER = -1, 0, 1
 IMPLICIT_VERSION = 12
@@ -37,6 +37,7 @@ class Produced:
     """Of its first record; of one that repeats a batch, where that is."""
     log_start: int = -1
     current_leader: CurrentLeader | None = None
+    """Said from 3.7 on."""
 
 
 def produce(
@@ -66,12 +67,11 @@ def produce(
             ),
         ),
     )
-    version = IMPLICIT_VERSION if transaction_version >= 2 else int(request.__version__)
+    version = IMPLICIT_VERSION if transaction_version >= 2 else connection.version_of(request)
     if acks != ACKS_NONE:
         return connection.begin(request, _produced, version=version)
     connection.send_frame(framed(request, 0, version=version))
-    behind = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
-    return connection.begin(behind, lambda _: Produced(error=ErrorCode.none))
+    return connection.begin(WHICH_VERSIONS, lambda _: Produced(error=ErrorCode.none))
 
 
 def _produced(response: ResponsePayload) -> Produced:

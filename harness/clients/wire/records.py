@@ -20,7 +20,7 @@ from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 CRC_AT = 17
-LENGTH_END = 12
+LENGTH_AT, LENGTH_END = 8, 12
 """The first offset, and the length of all that follows: there is no telling of a batch without them."""
 ABORT, COMMIT = 0, 1
 """Kafka's `ControlRecordType`; the others are in the metadata log only."""
@@ -51,6 +51,8 @@ class Batch:
     timestamp_ms: int | None = None
     """Of all its records; now, unless it is given."""
     wrong_crc: bool = False
+    missing_bytes: int = 0
+    """It says that it is so much longer than it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,7 @@ def encode(batch: Batch) -> bytes:
         encoded = bytearray(buffer.getvalue())
     if batch.wrong_crc:
         encoded[CRC_AT] ^= 0xFF
+    struct.pack_into(">i", encoded, LENGTH_AT, len(encoded) - LENGTH_END + batch.missing_bytes)
     return bytes(encoded)
 
 
@@ -114,7 +117,7 @@ def batches(records: bytes) -> Iterator[RecordBatch]:
     """The whole batches of a fetch, or of a segment file."""
     position = 0
     while len(records) >= position + LENGTH_END:
-        (length,) = struct.unpack_from(">i", records, position + 8)
+        (length,) = struct.unpack_from(">i", records, position + LENGTH_AT)
         if len(records) < position + LENGTH_END + length:
             return
         batch, size = read_batch(records, position)

@@ -130,7 +130,7 @@ def txn_offset_commit(
         group_instance_id=instance,
         topics=(TxnOffsetCommitRequestTopic(name=TopicName(topic), partitions=(committed,)),),
     )
-    version = IMPLICIT_OFFSETS_VERSION if transaction_version >= 2 else int(request.__version__)
+    version = IMPLICIT_OFFSETS_VERSION if transaction_version >= 2 else None
     return connection.begin(request, _offset_committed, version=version)
 
 

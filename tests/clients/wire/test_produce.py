@@ -54,6 +54,46 @@ def test_a_batch_that_was_damaged_is_not_taken(wire: Wire) -> None:
     assert log_end(wire, topic) == 0
 
 
+def test_who_does_not_lead_does_not_look_at_the_checksum(wire: Wire) -> None:
+    topic = wire.topic()
+    damaged = dataclasses.replace(one(), wrong_crc=True)
+    refused = produce(wire.follower(topic), topic, 0, damaged).answer()
+    assert refused.error is ErrorCode.not_leader_or_follower
+
+
+def test_the_checksum_is_looked_at_before_the_producer(wire: Wire) -> None:
+    topic = wire.topic()
+    leader, producer = wire.leader(topic), new_producer(wire.leader(topic))
+    written = Batch(values=(b"a",), producer=producer, base_sequence=0)
+    assert produce(leader, topic, 0, written).answer().error is ErrorCode.none
+    for sequence in (0, 5):  # a duplicate, and one that is out of order
+        damaged = dataclasses.replace(written, base_sequence=sequence, wrong_crc=True)
+        assert produce(leader, topic, 0, damaged).answer().error is ErrorCode.corrupt_message
+
+
+def test_a_batch_that_says_it_is_longer_than_it_is_is_none(wire: Wire) -> None:
+    """That is seen before anybody looks for the partition, or at acks (ProduceRequest.validateRecords)."""
+    topic = wire.topic()
+    short = dataclasses.replace(one(), missing_bytes=1)
+    for broker, acks in ((wire.leader(topic), ACKS_ALL), (wire.follower(topic), ACKS_LEADER), (wire.leader(topic), 2)):
+        assert produce(broker, topic, 0, short, acks=acks).answer().error is ErrorCode.invalid_record
+    assert log_end(wire, topic) == 0
+
+
+def test_a_batch_that_is_too_large_is_not_taken(wire: Wire) -> None:
+    topic = wire.topic()
+    assert produce(wire.leader(topic), topic, 0, one(bytes(1_200_000))).answer().error is ErrorCode.message_too_large
+    assert log_end(wire, topic) == 0
+
+
+def test_the_leader_writes_its_own_epoch_over_that_of_a_batch(wire: Wire) -> None:
+    topic = wire.topic()
+    wrong = dataclasses.replace(one(), partition_leader_epoch=77)
+    assert produce(wire.leader(topic), topic, 0, wrong).answer().error is ErrorCode.none
+    (record,) = fetch(wire.leader(topic), topic, 0, 0, replica_id=DEBUGGING_CONSUMER).answer().records
+    assert record.partition_leader_epoch == wire.view(topic).leader_epoch
+
+
 def test_a_topic_that_is_not_there_is_not_made(wire: Wire) -> None:
     anybody = wire.to(wire.cluster.broker_ids[0])
     assert produce(anybody, "nowhere", 0, one()).answer().error is ErrorCode.unknown_topic_or_partition

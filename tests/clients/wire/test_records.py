@@ -91,3 +91,10 @@ def test_a_control_record_of_another_kind_is_no_marker() -> None:
     (record,) = parse(control_batch(kind=leader_change, coordinator_epoch=12), 0)
     assert record.control
     assert record.marker is None
+
+
+def test_a_batch_with_missing_bytes_is_whole_but_for_its_length() -> None:
+    right = Batch(values=(b"a",), timestamp_ms=5)
+    wrong = encode(dataclasses.replace(right, missing_bytes=1))
+    assert parse(wrong, 0) == ()
+    assert wrong[:8] + wrong[12:] == encode(right)[:8] + encode(right)[12:]
