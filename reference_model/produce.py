@@ -31,6 +31,8 @@ class Produce(NamedTuple):
     """What an idempotent or transactional producer says of it."""
     guard: Offset | None = None
     """Its verification, as far as it was verified (KIP-890)."""
+    corrupt: bool = False
+    """Whether its checksum is not that of its bytes."""
 
 
 class Produced(NamedTuple):
@@ -66,6 +68,8 @@ def produce(
     error = refusal(parameters, replica, request)
     if error is not Error.NONE:
         return replica, _refused(request, error)
+    if request.corrupt:  # before anybody looks at its producer: UnifiedLog.analyzeAndValidateRecords
+        return replica, _refused(request, Error.CORRUPT_MESSAGE)
     checked = _checked(parameters, replica, request, verification)
     if isinstance(checked, Error):
         return replica, _refused(request, checked)

@@ -111,7 +111,9 @@ def maximal_isr(parameters: Parameters, leadership: Leadership) -> Brokers:
 
 
 def effective_min_isr(parameters: Parameters, leadership: Leadership) -> int:
-    """min.insync.replicas, but never more than there are replicas (Partition.effectiveMinIsr)."""
+    """min.insync.replicas, but from 3.7 on never more than there are replicas (Partition.effectiveMinIsr)."""
+    if not parameters.min_isr_within_replicas:
+        return parameters.min_isr
     return min(parameters.min_isr, len(leadership.followers) + 1)
 
 
@@ -207,8 +209,8 @@ def learn(parameters: Parameters, replica: Replica, partition: Registration, bro
 
     What it knows already of the partition changes nothing but which brokers are there.
     """
-    if replica.broker not in partition.replicas:  # StopReplica, or ReplicaManager.applyDelta: the replica is deleted
-        return Replica(replica.broker, replica.broker_epoch, hosting=Hosting.ELSEWHERE)
+    if replica.broker not in partition.replicas:
+        return _without_replica(parameters, replica)
     if not _news(parameters, replica, partition) or _unfollowable(parameters, replica, partition, brokers):
         known = replica.leadership and replica.leadership._replace(brokers=brokers)
         return replica._replace(leadership=known, hosting=Hosting.HERE)
@@ -221,6 +223,16 @@ def learn(parameters: Parameters, replica: Replica, partition: Registration, bro
         leadership=None,
         hosting=Hosting.HERE,
     )
+
+
+def _without_replica(parameters: Parameters, replica: Replica) -> Replica:
+    """A broker has no replica any more: it deletes it (StopReplica, ReplicaManager.applyDelta).
+
+    In ZooKeeper mode nobody tells one that has started since: what it finds on its disk stays there.
+    """
+    if parameters.mode is Mode.ZK and replica.leader_epoch < 0:
+        return hear(replica)
+    return Replica(replica.broker, replica.broker_epoch, hosting=Hosting.ELSEWHERE)
 
 
 def _news(parameters: Parameters, replica: Replica, partition: Registration) -> bool:

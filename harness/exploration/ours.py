@@ -350,7 +350,7 @@ class PendingBounds:
 
 def _group(mutant: str | None) -> GroupParameters:
     dropped = frozenset(() if mutant is None else (mutant,))
-    return dataclasses.replace(group_parameters_for("4.3.1"), dropped=dropped)
+    return dataclasses.replace(group_parameters_for("4.3.1"), initial_epoch=0, dropped=dropped)
 
 
 def _classic(bounds: classic_machine.ClassicBounds, mutant: str | None) -> Machine:

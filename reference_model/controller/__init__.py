@@ -4,8 +4,18 @@ Each function is one event or one request: it takes the controller's knowledge a
 somebody waits for one. Nothing here knows a clock: that a session ended is for the caller to say.
 """
 
-from reference_model.controller.assignment import cancel_reassignment, create, reassign
-from reference_model.controller.brokers import ShutdownAnswer, fence, move, register, shut_down, unfence
+from reference_model.controller.assignment import begin_reassignment, cancel_reassignment, create, reassign
+from reference_model.controller.brokers import (
+    ShutdownAnswer,
+    begin_failover,
+    begin_failure,
+    begin_startup,
+    fence,
+    move,
+    register,
+    shut_down,
+    unfence,
+)
 from reference_model.controller.election import (
     elect_preferred,
     elect_unclean,
@@ -13,13 +23,18 @@ from reference_model.controller.election import (
     scan_leaderless,
     unclean_enabled,
 )
-from reference_model.controller.isr import alter_partition
+from reference_model.controller.isr import alter_partition, begin_alter_partition
 from reference_model.controller.state import Controller
 
 __all__ = [
     "Controller",
     "ShutdownAnswer",
     "alter_partition",
+    "begin_alter_partition",
+    "begin_failover",
+    "begin_failure",
+    "begin_reassignment",
+    "begin_startup",
     "cancel_reassignment",
     "create",
     "elect_preferred",

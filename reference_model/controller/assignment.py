@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from reference_model.controller import zookeeper
 from reference_model.controller.change import Election, change, wanted
-from reference_model.controller.state import Controller, first
+from reference_model.controller.state import Controller, Written, first
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
-from reference_model.registration import NO_LEADER, BrokerId, Registration
+from reference_model.registration import NO_LEADER, BrokerId, Brokers, Registration
 
 
 def create(parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]) -> tuple[Controller, Error]:
@@ -41,7 +41,7 @@ def reassign(
     if not _assignable(parameters, controller, replicas):
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
     if parameters.mode is Mode.ZK:
-        return _reassign_zookeeper(parameters, controller, replicas)
+        return _reassigned(parameters, controller, replicas)
     partition = controller.partition
     removing = frozenset(partition.replicas) - frozenset(replicas)
     adding = frozenset(replicas) - frozenset(partition.replicas)
@@ -59,11 +59,11 @@ def cancel_reassignment(parameters: Parameters, controller: Controller) -> tuple
     partition = controller.partition
     if not partition.replicas:
         return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
-    if not partition.adding and not partition.removing:
+    if not _moves(partition):
         return controller, Error.NO_REASSIGNMENT_IN_PROGRESS
     replicas = tuple(replica for replica in partition.replicas if replica not in partition.adding)
     if parameters.mode is Mode.ZK:
-        return _reassign_zookeeper(parameters, controller, replicas)
+        return _reassigned(parameters, controller, replicas)
     isr = partition.isr - partition.adding
     if not isr and not parameters.unclean:  # PartitionReassignmentRevert
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
@@ -73,56 +73,84 @@ def cancel_reassignment(parameters: Parameters, controller: Controller) -> tuple
     return controller.with_partition(change(parameters, partition, target)), Error.NONE
 
 
-def _reassign_zookeeper(
+def _reassigned(
     parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]
 ) -> tuple[Controller, Error]:
-    """KafkaController.onPartitionReassignment, with the replicas of a reassignment that this one replaces."""
+    begun, error = begin_reassignment(parameters, controller, replicas)
+    return begun.finished(), error
+
+
+def begin_reassignment(
+    parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]
+) -> tuple[Controller, Error]:
+    """ZooKeeper's controller will write all of KafkaController.onPartitionReassignment, one znode after the other.
+
+    First where the partition is and will be, of which no broker is told, and without the replicas of a reassignment
+    that this one replaces.
+    """
     before = controller.partition
     origin = [replica for replica in before.replicas if replica not in before.adding]
     assigned = tuple(dict.fromkeys((*replicas, *origin)))
     adding = frozenset(assigned).difference(origin)
     if not adding <= controller.active_brokers():  # KafkaController.validateReplicas
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
-    removing = frozenset(assigned).difference(replicas)
-    partition = before._replace(replicas=assigned, adding=adding, removing=removing)
-    for replica in before.replicas:
-        if replica not in assigned:
-            partition = zookeeper.remove_from_isr(parameters, partition, replica)
-    controller = controller.with_partition(partition)
-    if partition.isr.issuperset(replicas) or not (adding or removing):
-        return _completed_zookeeper(parameters, controller), Error.NONE
-    begun = zookeeper.written(partition, leader=partition.leader, isr=partition.isr)
-    return controller.with_partition(begun), Error.NONE
+    partition = before._replace(replicas=assigned, adding=adding, removing=frozenset(assigned).difference(replicas))
+    writes = [Written(before, shown=partition)] if partition != before else []
+    replaced = [replica for replica in before.replicas if replica not in assigned]
+    for without in zookeeper.without(parameters, partition, replaced):
+        writes.append(Written(without))
+        partition = without
+    return controller.will_write(*writes, *reassignment(parameters, controller.with_partition(partition))), Error.NONE
 
 
-def complete_reassignment(parameters: Parameters, controller: Controller) -> Controller:
-    """ZooKeeper ends a reassignment whose replicas are all in sync (KafkaController.maybeCompleteReassignment)."""
+def complete_reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
+    """What ZooKeeper's controller writes if all replicas of a reassignment are in sync (maybeCompleteReassignment)."""
     partition = controller.partition
-    staying = [replica for replica in partition.replicas if replica not in partition.removing]
-    if not (partition.adding or partition.removing) or not partition.isr.issuperset(staying):
-        return controller
-    return _completed_zookeeper(parameters, controller)
+    return reassignment(parameters, controller) if _moves(partition) and _all_in_sync(partition) else ()
 
 
-def resume_reassignment(parameters: Parameters, controller: Controller) -> Controller:
-    """ZooKeeper sends all replicas of a reassignment to work again, with a new epoch (maybeResumeReassignments)."""
-    partition = controller.partition
-    completed = complete_reassignment(parameters, controller)
-    if completed != controller or not (partition.adding or partition.removing):
-        return completed
-    return controller.with_partition(zookeeper.written(partition, leader=partition.leader, isr=partition.isr))
+def resume_reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
+    """What ZooKeeper's controller writes for a reassignment that goes on (maybeResumeReassignments)."""
+    return reassignment(parameters, controller) if _moves(controller.partition) else ()
 
 
-def _completed_zookeeper(parameters: Parameters, controller: Controller) -> Controller:
-    """One of the replicas that stay leads, with a new epoch; then the others leave the ISR, one by one."""
-    removing, active = controller.partition.removing, controller.active_brokers()
-    staying = tuple(replica for replica in controller.partition.replicas if replica not in removing)
-    partition = controller.partition._replace(replicas=staying, adding=frozenset(), removing=frozenset())
-    leader = partition.leader
+def reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
+    """Send all replicas of a reassignment to work with a new epoch; or, if all that stay are in sync, end it.
+
+    Then one of them leads, with a new epoch, and the others leave the ISR. Brokers are told so of the assignment that
+    comes last in its znode, for a controller that takes over must find what is left to do.
+    """
+    partition, active = controller.partition, controller.active_brokers()
+    if not _all_in_sync(partition):
+        return (Written(zookeeper.written(partition, leader=partition.leader, isr=partition.isr)),)
+    staying = _staying(partition)
+    told = partition._replace(replicas=staying, adding=frozenset(), removing=frozenset())
+    leader = told.leader
     if leader not in staying or leader not in active:  # moveReassignedPartitionLeaderIfRequired
-        leader = first(staying, partition.isr & active)
-    if leader != NO_LEADER:
-        partition = zookeeper.written(partition, leader=leader, isr=partition.isr)
-    for replica in sorted(removing):
-        partition = zookeeper.remove_from_isr(parameters, partition, replica)
-    return controller.with_partition(partition)
+        leader = first(staying, told.isr & active)
+    led = [zookeeper.written(told, leader=leader, isr=told.isr)] if leader != NO_LEADER else []
+    told = led[-1] if led else told
+    steps = [*led, *zookeeper.without(parameters, told, sorted(partition.removing))]
+    if not _moves(partition):
+        return tuple(map(Written, steps))
+    assigned = partition.replicas, partition.adding, partition.removing
+    return *(Written(step, _assigned(step, *assigned)) for step in steps), Written(steps[-1] if steps else told)
+
+
+def _assigned(
+    partition: Registration, replicas: tuple[BrokerId, ...], adding: Brokers, removing: Brokers
+) -> Registration:
+    return partition._replace(replicas=replicas, adding=adding, removing=removing)
+
+
+def _staying(partition: Registration) -> tuple[BrokerId, ...]:
+    return tuple(replica for replica in partition.replicas if replica not in partition.removing)
+
+
+def _moves(partition: Registration) -> bool:
+    return bool(partition.adding or partition.removing)
+
+
+def _all_in_sync(partition: Registration) -> bool:
+    """KafkaController.isReassignmentComplete."""
+    return not _moves(partition) or partition.isr.issuperset(_staying(partition))

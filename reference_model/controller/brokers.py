@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from reference_model.controller import zookeeper
 from reference_model.controller.assignment import resume_reassignment
 from reference_model.controller.change import change, wanted
-from reference_model.controller.state import Controller
+from reference_model.controller.state import Controller, Written
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import NO_LEADER, BrokerId, BrokerRegistration, Register
@@ -22,7 +23,7 @@ def register(
     controller may not have fenced it yet, and one that left in good order is fenced before.
     """
     if parameters.mode is Mode.ZK:
-        return _znode_created(parameters, controller, request), Error.NONE
+        return begin_startup(parameters, controller, request).finished(), Error.NONE
     known = controller.broker(request.broker)
     if known is not None and known.incarnation == request.incarnation:  # the same process amends its registration
         return controller, Error.NONE
@@ -52,20 +53,41 @@ def _restarted(parameters: Parameters, controller: Controller, broker: BrokerId,
     return controller.with_partition(change(parameters, partition, target))
 
 
-def _znode_created(parameters: Parameters, controller: Controller, request: Register) -> Controller:
-    """A broker's znode is there; if it replaced another at once, the old broker failed first.
+def begin_startup(parameters: Parameters, controller: Controller, request: Register) -> Controller:
+    """ZooKeeper's controller notices a broker's znode; if it replaced another at once, the old broker failed first.
 
-    KafkaController.processBrokerChange, with bounced brokers by their czxid, and onBrokerStartup.
+    It tells the broker of its replicas as they are, and will then write who leads where nobody did, and go on with a
+    reassignment (KafkaController.processBrokerChange, with bounced brokers by their czxid, and onBrokerStartup).
     """
     known = controller.broker(request.broker)
+    registration = BrokerRegistration(epoch=request.epoch)
+    failed = controller
     if known is not None and not known.fenced:
         if known.epoch == request.epoch:
             return controller
-        controller = fence(parameters, controller, request.broker)
-    controller = controller.with_broker(request.broker, BrokerRegistration(epoch=request.epoch))
-    controller = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+        failed = begin_failure(parameters, controller, [request.broker])
+    elected, election = _election(parameters, failed.finished().with_broker(request.broker, registration))
     moves_here = request.broker in frozenset(controller.partition.replicas) - controller.partition.removing
-    return resume_reassignment(parameters, controller) if moves_here else controller
+    resumption = resume_reassignment(parameters, elected) if moves_here else ()
+    return controller.with_broker(request.broker, registration).will_write(*failed.writing, *election, *resumption)
+
+
+def begin_failure(parameters: Parameters, controller: Controller, gone: Iterable[BrokerId]) -> Controller:
+    """ZooKeeper's controller notices that brokers are gone, all at once.
+
+    It will write who leads in the place of one, and then who is in the ISR without them, one by one (onBrokerFailure).
+    """
+    begun = controller
+    for broker in gone:
+        begun = begun.marked(broker, fenced=True, shutting_down=False)
+    elected, election = _election(parameters, begun)
+    return begun.will_write(*election, *map(Written, zookeeper.without(parameters, elected.partition, sorted(gone))))
+
+
+def _election(parameters: Parameters, controller: Controller) -> tuple[Controller, tuple[Written, ...]]:
+    """Somebody leads where nobody did, if there is somebody, and this will be written."""
+    elected = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+    return elected, () if elected == controller else (Written(elected.partition),)
 
 
 def fence(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
@@ -78,9 +100,7 @@ def fence(parameters: Parameters, controller: Controller, broker: BrokerId) -> C
     if known is None or known.fenced:
         return controller
     if parameters.mode is Mode.ZK:
-        controller = controller.marked(broker, fenced=True, shutting_down=False)
-        controller = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
-        return controller.with_partition(zookeeper.remove_from_isr(parameters, controller.partition, broker))
+        return begin_failure(parameters, controller, [broker]).finished()
     return _out_of_isr(parameters, controller, broker).marked(broker, fenced=True)
 
 
@@ -176,12 +196,19 @@ def move(parameters: Parameters, controller: Controller) -> Controller:
     KRaft's has read all that was on record. ZooKeeper's does not know who was shutting down, and does again for every
     broker that is not there, and for a reassignment, what its predecessor did (KafkaController.onControllerFailover).
     """
-    controller = controller._replace(epoch=controller.epoch + 1)
     if parameters.mode is Mode.KRAFT:
-        return controller
-    for broker, _ in controller.brokers:
-        controller = controller.marked(broker, shutting_down=False)
-    for broker in sorted(controller.partition.isr - controller.active_brokers()):  # ReplicaStateMachine.startup
-        controller = controller.with_partition(zookeeper.remove_from_isr(parameters, controller.partition, broker))
-    controller = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
-    return resume_reassignment(parameters, controller)
+        return controller._replace(epoch=controller.epoch + 1)
+    return begin_failover(parameters, controller).finished()
+
+
+def begin_failover(parameters: Parameters, controller: Controller) -> Controller:
+    """ZooKeeper's new controller knows what the znodes show, and has it all yet to write."""
+    begun = controller._replace(
+        partition=controller.shown or controller.partition, epoch=controller.epoch + 1, shown=None, writing=()
+    )
+    for broker, _ in begun.brokers:
+        begun = begun.marked(broker, shutting_down=False)
+    gone = sorted(begun.partition.isr - begun.active_brokers())
+    writes = list(zookeeper.without(parameters, begun.partition, gone))  # ReplicaStateMachine.startup
+    elected, election = _election(parameters, begun.with_partition(writes[-1]) if writes else begun)
+    return begun.will_write(*map(Written, writes), *election, *resume_reassignment(parameters, elected))

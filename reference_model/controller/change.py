@@ -19,7 +19,7 @@ from reference_model.mutants import (
     LAST_KNOWN_LEADER_ACTIVE,
     LAST_MEMBER_STAYS,
 )
-from reference_model.parameters import Parameters
+from reference_model.parameters import Parameters, ReassignmentEnds
 from reference_model.registration import NO_LEADER, BrokerId, Brokers, Registration
 
 
@@ -101,21 +101,25 @@ def change(parameters: Parameters, partition: Registration, target: Wanted) -> R
 
 
 def _reassignment_completed(parameters: Parameters, target: Wanted) -> Wanted:
-    """A reassignment ends when all that were added are in the ISR, and where it leaves fewer replicas, all that stay.
-
-    Before 4.2 always all that stay (PartitionReassignmentReplicas.maybeCompleteReassignment).
-    """
+    """A reassignment ends when those are in the ISR that must be, which depends on the version (`ReassignmentEnds`)."""
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
     isr = target.isr - target.removing
     if not (target.adding or target.removing) or not isr or not replicas:
         return target
-    all_are_in_sync = isr.issuperset(replicas)
-    fewer = len(target.adding) < len(target.removing)
-    if not all_are_in_sync and (parameters.reassignment_waits_for_all or fewer):
-        return target
-    if not isr.issuperset(target.adding) and not parameters.reassignment_waits_for_all:
+    if not isr.issuperset(_wanted_in_sync(parameters, target, frozenset(replicas))):
         return target
     return target._replace(replicas=replicas, isr=isr, adding=frozenset(), removing=frozenset())
+
+
+def _wanted_in_sync(parameters: Parameters, target: Wanted, staying: Brokers) -> Brokers:
+    """Who must be in the ISR for a reassignment to end; one that is removed never is."""
+    match parameters.reassignment_ends:
+        case ReassignmentEnds.ADDED:
+            return target.adding
+        case ReassignmentEnds.ALL:
+            return staying
+        case ReassignmentEnds.ADDED_UNLESS_FEWER:
+            return target.adding | staying if len(target.adding) < len(target.removing) else target.adding
 
 
 def _eligible(parameters: Parameters, partition: Registration, target: Wanted) -> Brokers:

@@ -16,7 +16,8 @@ def alter_partition(
 ) -> tuple[Controller, Error]:
     """Change the ISR as its leader asks, or say why not."""
     if parameters.mode is Mode.ZK:
-        return _alter_partition_zookeeper(parameters, controller, request)
+        begun, error = begin_alter_partition(parameters, controller, request)
+        return begun.finished(), error
     return _alter_partition_kraft(parameters, controller, request)
 
 
@@ -70,10 +71,13 @@ def _may_join(parameters: Parameters, controller: Controller, request: AlterPart
     return epochs[member] == broker.epoch  # KIP-903: not the process that the leader saw catch up
 
 
-def _alter_partition_zookeeper(
+def begin_alter_partition(
     parameters: Parameters, controller: Controller, request: AlterPartition
 ) -> tuple[Controller, Error]:
-    """KafkaController.tryProcessAlterPartition: nobody asks who leads, nor whether the ISR is of the replicas."""
+    """ZooKeeper's controller writes the ISR, answers, and will end a reassignment that waited for it.
+
+    KafkaController.tryProcessAlterPartition: nobody asks who leads, nor whether the ISR is of the replicas.
+    """
     partition = controller.partition
     broker = controller.broker(request.broker)
     if broker is None or broker.fenced or broker.epoch != request.broker_epoch:
@@ -94,7 +98,8 @@ def _alter_partition_zookeeper(
     if parameters.guards(FENCED_CANNOT_JOIN) and not request.isr <= controller.active_brokers():
         return controller, Error.INELIGIBLE_REPLICA
     altered = altered._replace(partition_epoch=partition.partition_epoch + 1)
-    return complete_reassignment(parameters, controller.with_partition(altered)), Error.NONE
+    controller = controller.with_partition(altered)
+    return controller.will_write(*complete_reassignment(parameters, controller)), Error.NONE
 
 
 def _ahead(partition: Registration, request: AlterPartition) -> bool:

@@ -13,6 +13,15 @@ def first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
     return next((replica for replica in order if replica in candidates), NO_LEADER)
 
 
+class Written(NamedTuple):
+    """What one write of ZooKeeper's controller leaves."""
+
+    partition: Registration
+    """As brokers are told of it."""
+    shown: Registration | None = None
+    """As the znodes show it, if otherwise."""
+
+
 class Controller(NamedTuple):
     """The active controller's knowledge, which is all that its decisions depend on."""
 
@@ -22,6 +31,10 @@ class Controller(NamedTuple):
     """Every broker that ever registered, in the order of their ids."""
     epoch: int = 0
     """Which controller: the epoch of the metadata quorum, or of ZooKeeper's /controller_epoch."""
+    shown: Registration | None = None
+    """ZooKeeper: what the znodes show of the partition, where that is not what brokers are told."""
+    writing: tuple[Written, ...] = ()
+    """ZooKeeper: what the controller has yet to write of what it is doing, and before which it does nothing else."""
 
     def broker(self, broker: BrokerId) -> BrokerRegistration | None:
         """What is on record of this broker."""
@@ -48,3 +61,16 @@ class Controller(NamedTuple):
     def with_partition(self, partition: Registration) -> Controller:
         """The same with this partition."""
         return self._replace(partition=partition)
+
+    def will_write(self, *writes: Written) -> Controller:
+        """The same, with this to be written."""
+        return self._replace(writing=writes)
+
+    def written(self) -> Controller:
+        """After the next write."""
+        (partition, shown), *left = self.writing
+        return self._replace(partition=partition, shown=shown, writing=tuple(left))
+
+    def finished(self) -> Controller:
+        """After all that it has yet to write."""
+        return self.will_write(*self.writing[-1:]).written() if self.writing else self

@@ -5,6 +5,8 @@ Each write raises the version of the partition's znode, which is the partition e
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from reference_model.controller.state import Controller, first
 from reference_model.mutants import ELECT_IN_SYNC, LAST_MEMBER_STAYS
 from reference_model.parameters import Parameters
@@ -51,6 +53,14 @@ def remove_from_isr(parameters: Parameters, partition: Registration, broker: Bro
     if leader == partition.leader and not parameters.epoch_bump_on_isr_shrink:
         return changed._replace(leader_epoch=partition.leader_epoch)
     return changed
+
+
+def without(parameters: Parameters, partition: Registration, leaving: Iterable[BrokerId]) -> Iterator[Registration]:
+    """The partition after each of these has left the ISR that was in it."""
+    for broker in leaving:
+        if broker in partition.isr:
+            partition = remove_from_isr(parameters, partition, broker)
+            yield partition
 
 
 def elect_instead_of_leaving(controller: Controller) -> Registration:

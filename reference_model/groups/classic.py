@@ -134,21 +134,27 @@ def heartbeat(group: ClassicGroup, request: Heartbeat, *, parameters: GroupParam
 def leave(
     group: ClassicGroup, request: LeaveGroup, *, parameters: GroupParameters, choose: Choose = min
 ) -> tuple[ClassicGroup, tuple[Error, ...], Released]:
-    """GroupMetadataManager.classicGroupLeaveToClassicGroup: an error for each, and one rebalance for all."""
+    """GroupMetadataManager.classicGroupLeaveToClassicGroup: an error for each, and one rebalance for all.
+
+    The old coordinator begins none for who was only told an id (GroupCoordinator.removePendingMemberAndUpdateGroup).
+    """
     errors = []
     released: Released = ()
+    missed = False
     for member_id, instance in request.members:
         by_instance = group.of_instance(instance) if member_id == UNKNOWN_MEMBER else None
         leaver = by_instance.id if by_instance else member_id
         error = Error.NONE if leaver in group.pending else validate(group, leaver, instance)
         errors.append(error)
         if error is Error.NONE:
+            joins = group.state is GroupState.PREPARING_REBALANCE
+            missed = missed or parameters.new_coordinator or joins or leaver not in group.pending
             member = group.member(leaver)
             if member is not None and member.joining:
                 released += ((leaver, JoinAnswer(Error.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER)),)
             group = remove(group, leaver, choose)
     step = Step(group)
-    if Error.NONE in errors and group.state is not GroupState.EMPTY:
+    if missed and group.state is not GroupState.EMPTY:
         step = rebalance(group, parameters, choose)
     return step.group, tuple(errors), released + step.released
 

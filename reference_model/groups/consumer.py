@@ -114,6 +114,8 @@ def heartbeat(
         return group, HeartbeatAnswer(error)
     if request.epoch in (LEAVE, LEAVE_FOR_A_WHILE):
         return _leave(group, request), HeartbeatAnswer(Error.NONE, request.member, request.epoch)
+    first = parameters.initial_epoch
+    group = group._replace(epoch=max(group.epoch, first), target_epoch=max(group.target_epoch, first))
     group, before = _member_for(group, request)
     group = _subscribe(group, before, request)
     if assignor is not None:

@@ -20,6 +20,10 @@ class GroupParameters:
     epoch_per_revocation: bool = False
     """A member that has revoked what it was told to gains an epoch even if it is at once told to revoke more (seen in
     3.9 to 4.1, and not any more in 4.3)."""
+    initial_epoch: int = 0
+    """Of a group that comes into being with its first member, which raises it by one: 0 in 3.9 to 4.1, and 1 in 4.3, so
+    that a member that waits for its first target is in epoch 1, and not in the one with which it joins (ModernGroup).
+    What is explored begins with 0: it is the same, with epochs that are one less."""
     takes_back: bool = True
     """A partition that a member has not yet revoked can be given back to it (from 4.0); before, it had to be released
     first like one of another member."""
@@ -47,6 +51,7 @@ def group_parameters_for(
         new_coordinator=consumer_protocol or release >= (4, 0),
         assignment_epochs=release >= (4, 3),
         epoch_per_revocation=release < (4, 3),
+        initial_epoch=int(release >= (4, 3)),
         takes_back=release >= (4, 0),
         anonymous_transactions=release >= (4, 0),
         max_size=max_size,

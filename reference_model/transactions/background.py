@@ -83,7 +83,7 @@ class Background:
         }
         yield (
             coordinator._replace(
-                transactional=rules.loaded(transactional),
+                transactional=rules.loaded(transactional, self.parameters),
                 epoch=coordinator.epoch + 1,
                 successors=coordinator.successors - 1,
                 late=coordinator.late | under_way,

@@ -339,9 +339,19 @@ def complete(transactional: Transactional, parameters: Parameters) -> Transactio
     )
 
 
-def loaded(transactional: Transactional) -> Transactional:
-    """As the next coordinator finds it in the log: it sends all markers of a decided transaction (onElection)."""
-    return transactional._replace(unmarked=transactional.partitions if transactional.state in PREPARED else frozenset())
+def loaded(transactional: Transactional, parameters: Parameters) -> Transactional:
+    """As the next coordinator finds it in the log: it sends all markers of a decided transaction (onElection).
+
+    The epoch before is never there, and in transaction.version 0 nor is what version 2 needs (TransactionLogValue): who
+    asks again after its coordinator moved is fenced.
+    """
+    kept = transactional._replace(
+        last_epoch=NO_EPOCH,
+        unmarked=transactional.partitions if transactional.state in PREPARED else frozenset(),
+    )
+    if parameters.transaction_version >= 1:
+        return kept
+    return kept._replace(previous_id=NO_PRODUCER_ID, next_id=NO_PRODUCER_ID, version=0)
 
 
 UNANSWERED = frozenset(

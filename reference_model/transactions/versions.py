@@ -41,7 +41,9 @@ def _support(newer: int) -> Support:
 
 def usual(parameters: Parameters) -> Support:
     """Of a client that is as new as its cluster."""
-    return Support.ADD_PARTITION if parameters.transaction_version >= 2 else Support.ABORTABLE_ERROR
+    if parameters.transaction_version >= 2:
+        return Support.ADD_PARTITION
+    return Support.ABORTABLE_ERROR if parameters.abortable_errors else Support.DEFAULT_ERROR
 
 
 def raises_epoch(end_txn_version: int | None, parameters: Parameters) -> bool:

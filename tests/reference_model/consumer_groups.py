@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reference_model.groups.consumer import ConsumerGroup, ConsumerGroupHeartbeat, HeartbeatAnswer, heartbeat
 from reference_model.groups.parameters import GroupParameters, group_parameters_for
 from reference_model.groups.reconciliation import ConsumerMember
@@ -9,7 +11,14 @@ from reference_model.groups.reconciliation import ConsumerMember
 NONE = frozenset[int]()
 P0, P1 = frozenset({0}), frozenset({1})
 BOTH = P0 | P1
-KAFKA = group_parameters_for("4.3.1")
+
+
+def counted_from_0(version: str) -> GroupParameters:
+    """A version with the consumer protocol, whose groups begin with epoch 0 as up to 4.1: epochs are the same then."""
+    return replace(group_parameters_for(version, consumer_protocol=True), initial_epoch=0)
+
+
+KAFKA = counted_from_0("4.3.1")
 
 
 def beats(
@@ -60,7 +69,7 @@ def group_of_two(parameters: GroupParameters = KAFKA) -> ConsumerGroup:
 
 def told_to_revoke_twice(version: str) -> ConsumerGroup:
     """A has revoked 1, and before it said so was to revoke 0 too."""
-    parameters = group_parameters_for(version, consumer_protocol=True)
+    parameters = counted_from_0(version)
     group = beats(group_of_two(parameters), "a", 1, owned=BOTH, parameters=parameters)[0]
     group = joins(group, "c", {"a": NONE, "b": P0, "c": P1}, parameters=parameters)[0]
     return beats(group, "a", 1, owned=P0, parameters=parameters)[0]

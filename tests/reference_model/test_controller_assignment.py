@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from reference_model.controller import (
     Controller,
     alter_partition,
+    begin_alter_partition,
+    begin_failover,
+    begin_reassignment,
     cancel_reassignment,
     create,
     fence,
@@ -18,12 +22,13 @@ from reference_model.controller import (
     unfence,
 )
 from reference_model.errors import Error
-from reference_model.parameters import Parameters
+from reference_model.parameters import Parameters, ReassignmentEnds, parameters_for
 from reference_model.registration import AlterPartition, Register
 from tests.reference_model.partitions import ALL, ELR, KRAFT, NOBODY, ZK, broker_epoch, controller, ids, told, unclean
 
 MODES = ["zk", "kraft", "elr"]
-WAITING = replace(KRAFT, reassignment_waits_for_all=True)
+WAITING = replace(KRAFT, reassignment_ends=ReassignmentEnds.ALL)
+HURRIED = replace(KRAFT, reassignment_ends=ReassignmentEnds.ADDED)
 
 
 def in_sync(parameters: Parameters, before: Controller, isr: str) -> tuple[Controller, Error]:
@@ -88,6 +93,48 @@ def test_zookeeper_moves_a_replica() -> None:
     done, _ = in_sync(ZK, begun, "1234")
     assert told(done) == "isr 124, leader 1; +3 +4"
     assert done.partition.replicas == (1, 2, 4)
+
+
+def written(begun: Controller) -> Iterator[str]:
+    """What the znodes show after each write, and where brokers are told that the partition is."""
+    while begun.writing:
+        begun = begun.written()
+        seen = begun.with_partition(begun.shown or begun.partition)
+        yield f"{told(seen)}; told {''.join(map(str, begun.partition.replicas))}"
+
+
+def test_zookeeper_writes_one_znode_after_the_other() -> None:
+    """Brokers are told of other replicas with the partition's state; the topic's assignment ends last."""
+    begun, _ = begin_reassignment(ZK, controller("123", 1), (1, 2, 4))
+    assert list(written(begun)) == [
+        "isr 123, leader 1, adding 4, removing 3; +0 +0; told 123",
+        "isr 123, leader 1, adding 4, removing 3; +1 +1; told 1243",
+    ]
+    waiting = begun.finished()
+    epochs = waiting.partition.leader_epoch, waiting.partition.partition_epoch
+    granted, error = begin_alter_partition(ZK, waiting, AlterPartition(1, broker_epoch(1), *epochs, ids("1234")))
+    assert (told(granted), error) == ("isr 1234, leader 1, adding 4, removing 3; +1 +2", Error.NONE)
+    assert list(written(granted)) == [
+        "isr 1234, leader 1, adding 4, removing 3; +2 +3; told 124",
+        "isr 124, leader 1, adding 4, removing 3; +3 +4; told 124",
+        "isr 124, leader 1; +3 +4; told 124",
+    ]
+
+
+def test_another_order_is_written_before_the_leader_is_told() -> None:
+    begun, _ = begin_reassignment(ZK, controller("123", 1), (3, 2, 1))
+    assert list(written(begun)) == ["isr 123, leader 1; +0 +0; told 123", "isr 123, leader 1; +1 +1; told 321"]
+
+
+def test_a_controller_that_takes_over_begins_with_what_the_znodes_show() -> None:
+    begun, _ = begin_reassignment(ZK, controller("123", 1), (1, 2))
+    moved = begin_failover(ZK, begun.written().written())
+    assert told(moved) == "isr 123, leader 1, removing 3; +1 +1"
+    assert list(written(moved)) == [
+        "isr 123, leader 1, removing 3; +2 +2; told 12",
+        "isr 12, leader 1, removing 3; +3 +3; told 12",
+        "isr 12, leader 1; +3 +3; told 12",
+    ]
 
 
 @pytest.mark.parametrize("parameters", ALL, ids=MODES)
@@ -207,10 +254,21 @@ def test_the_newest_waits_for_who_is_added_and_removed_again() -> None:
 def test_the_newest_does_not_wait_for_who_was_there_before() -> None:
     """Broker 2 is away and stays a replica, 4 is added and in sync."""
     before = moving("1", 1)
-    for parameters, completed in [(WAITING, False), (KRAFT, True)]:
+    for parameters, completed in [(HURRIED, True), (WAITING, False), (KRAFT, True)]:
         after, error = in_sync(parameters, before, "14")
         assert error is Error.NONE
         assert (not after.partition.adding) is completed
+
+
+def test_before_3_8_a_reassignment_to_fewer_waits_for_nobody() -> None:
+    """Broker 1 is away and stays a replica, 3 is removed. As seen with 3.6.2."""
+    before = controller("2", 2, fenced="1")
+    for parameters, completed in [(HURRIED, True), (WAITING, False), (KRAFT, False)]:
+        after, error = reassign(parameters, before, (2, 1))
+        assert error is Error.NONE
+        assert (not after.partition.removing) is completed
+    assert parameters_for("3.6.2", "kraft").reassignment_ends is ReassignmentEnds.ADDED
+    assert parameters_for("3.9.2", "kraft").reassignment_ends is ReassignmentEnds.ALL
 
 
 def test_zookeeper_goes_on_with_a_reassignment_when_a_broker_or_a_controller_comes() -> None:

@@ -148,6 +148,20 @@ def test_members_leave_each_with_its_error() -> None:
     assert (errors, group.state, group.generation) == ((Error.NONE,), GroupState.EMPTY, 2)
 
 
+@pytest.mark.parametrize(
+    ("new_coordinator", "state"), [(True, GroupState.PREPARING_REBALANCE), (False, GroupState.STABLE)]
+)
+def test_who_was_only_told_an_id_leaves_without_a_rebalance_of_the_old_coordinator(
+    new_coordinator: bool, state: GroupState
+) -> None:
+    told = joins(group_of("a"), "", new="b").group
+    assert "b" in told.pending
+    group, errors, _ = leave(
+        told, LeaveGroup((("b", None),)), parameters=GroupParameters(new_coordinator=new_coordinator)
+    )
+    assert (errors, group.state, group.pending) == ((Error.NONE,), state, frozenset())
+
+
 def test_an_administrator_removes_a_static_member_by_its_instance() -> None:
     group, errors, _ = leave(static_group(), LeaveGroup((("", "x"), ("", "y"))), parameters=KAFKA)
     assert errors == (Error.NONE, Error.UNKNOWN_MEMBER_ID)

@@ -26,6 +26,7 @@ from tests.reference_model.consumer_groups import (
     P0,
     P1,
     beats,
+    counted_from_0,
     group_of_a,
     group_of_two,
     joins,
@@ -40,6 +41,14 @@ def test_a_member_joins_and_is_given_what_is_free() -> None:
     assert (group.epoch, group.target_epoch, group.state()) == (1, 1, ConsumerGroupState.STABLE)
     assert group.partition_epoch(0) == 1
     assert group.partition_epoch(7) == -1
+
+
+@pytest.mark.parametrize(("version", "waiting", "epoch"), [("4.1.2", 0, 1), ("4.3.1", 1, 2)])
+def test_with_which_epoch_a_group_begins(version: str, waiting: int, epoch: int) -> None:
+    parameters = group_parameters_for(version)
+    assert joins(ConsumerGroup(), "a", {"a": BOTH}, parameters=parameters)[1].epoch == epoch
+    request = ConsumerGroupHeartbeat("a", JOIN, None, NONE, "t")
+    assert heartbeat(ConsumerGroup(), request, assignor=None, parameters=parameters)[1].epoch == waiting
 
 
 def test_partitions_move_by_revocation_release_and_assignment() -> None:
@@ -174,7 +183,7 @@ def test_whether_a_revocation_raises_the_epoch_when_there_is_more_to_revoke(vers
 
 @pytest.mark.parametrize(("version", "given"), [("3.9.2", P0), ("4.0.2", BOTH), ("4.3.1", BOTH)])
 def test_whether_what_was_not_yet_revoked_can_be_taken_back(version: str, given: frozenset[int]) -> None:
-    parameters = group_parameters_for(version, consumer_protocol=True)
+    parameters = counted_from_0(version)
     told = beats(group_of_two(parameters), "a", 1, owned=BOTH, parameters=parameters)[0]
     alone = session_expires(told, "b")
     assert alone is not None

@@ -14,14 +14,15 @@ from reference_model.groups import consumer_machine as consumer
 from reference_model.groups import mutants
 from reference_model.groups.consumer import ConsumerGroup, ConsumerGroupHeartbeat, heartbeat
 from reference_model.groups.consumer_machine import LateHeartbeats
-from reference_model.groups.parameters import GroupParameters, group_parameters_for
+from reference_model.groups.parameters import GroupParameters
 from reference_model.groups.pending_machine import (
     pending_machine,
 )
 from reference_model.machine import Machine, State
 from reference_model.search import Expansion, explore
+from tests.reference_model.consumer_groups import counted_from_0
 
-KAFKA_41, KAFKA = group_parameters_for("4.1.2"), group_parameters_for("4.3.1")
+KAFKA_41, KAFKA = counted_from_0("4.1.2"), counted_from_0("4.3.1")
 TWINS = (("a", "x"), ("b", "x"))
 """Two processes with one instance id."""
 STATIC_AND_DYNAMIC = (("a", "x"), ("b", None))
@@ -231,9 +232,7 @@ def heard(state: State, parameters: GroupParameters) -> bool:
     return {member.id for member in group.members} <= accepted
 
 
-@pytest.mark.parametrize(
-    "parameters", [group_parameters_for("3.9.2", consumer_protocol=True), KAFKA], ids=["3.9.2", "4.3.1"]
-)
+@pytest.mark.parametrize("parameters", [counted_from_0("3.9.2"), KAFKA], ids=["3.9.2", "4.3.1"])
 def test_a_rebalance_of_the_consumer_protocol_can_always_complete(parameters: GroupParameters) -> None:
     """From whatever state in which the members are alive, if from then on nothing more happens to them."""
     machine = consumer_(consumer.ConsumerBounds(steady=B_STEADY, epochs=4))(parameters)

@@ -20,9 +20,17 @@ from reference_model.groups.offsets import (
 from reference_model.groups.parameters import group_parameters_for
 from tests.reference_model import consumer_groups
 from tests.reference_model.classic_groups import group_of, joins, static_group
-from tests.reference_model.consumer_groups import BOTH, P0, beats, group_of_a, group_of_two, told_to_revoke_twice
+from tests.reference_model.consumer_groups import (
+    BOTH,
+    P0,
+    beats,
+    counted_from_0,
+    group_of_a,
+    group_of_two,
+    told_to_revoke_twice,
+)
 
-KAFKA = group_parameters_for("4.3.1")
+KAFKA = counted_from_0("4.3.1")
 NOTHING_YET = Offsets()
 EMPTY, STABLE = ClassicGroup(), group_of("a", "b")
 PREPARING = joins(STABLE, "a").group
@@ -177,7 +185,7 @@ def test_a_static_member_that_is_back_commits_under_its_new_id_only() -> None:
 def test_since_4_3_a_late_commit_can_overwrite_that_of_the_next_owner(version: str, error: Error) -> None:
     """A stays in epoch 1 though it let go of partition 1, so a commit for it that is still on its way is taken when C
     has the partition, and has committed in epoch 3; before 4.3 the epoch of A had risen with the revocation."""
-    parameters = group_parameters_for(version)
+    parameters = counted_from_0(version)
     group, answer = beats(told_to_revoke_twice(version), "c", 3, parameters=parameters)
     assert answer.assignment == frozenset({1})
     assert commits(group, by("c", 3, partition=1), version) is Error.NONE

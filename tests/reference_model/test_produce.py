@@ -153,3 +153,22 @@ def test_acks_of_no_kind_are_refused_by_everybody(acks: int) -> None:
 )
 def test_what_an_error_tells_of_the_records(error: Error, known: Outcome) -> None:
     assert outcome(LEADER, Produced(error)) is known
+
+
+def test_a_damaged_batch_is_refused_by_who_would_append_it() -> None:
+    """After the leader and the ISR were looked at, before the producer is (UnifiedLog.append)."""
+    leader, _ = produce(KRAFT, replica(0), idempotent(0))
+    alone, follower = replica(0, partition("0"), parameters=MIN_TWO), replica(1)
+    assert produce(KRAFT, leader, LEADER._replace(corrupt=True)) == (leader, Produced(Error.CORRUPT_MESSAGE))
+    assert produce(KRAFT, leader, NONE._replace(corrupt=True)) == (leader, Unanswered(closed=True))
+    assert produce(KRAFT, follower, LEADER._replace(corrupt=True))[1] == Produced(Error.NOT_LEADER_OR_FOLLOWER)
+    assert produce(MIN_TWO, alone, ALL._replace(corrupt=True))[1] == Produced(Error.NOT_ENOUGH_REPLICAS)
+    for sequence in (0, 5):  # a duplicate, and one that is out of order
+        assert produce(KRAFT, leader, idempotent(sequence)._replace(corrupt=True))[1] == Produced(Error.CORRUPT_MESSAGE)
+
+
+def test_before_3_7_more_in_sync_may_be_wanted_than_there_are_replicas() -> None:
+    alone = replica(0, partition("0")._replace(replicas=(0,)), parameters=MIN_TWO)
+    before = replace(MIN_TWO, hw_gate=False, min_isr_within_replicas=False)
+    assert produce(MIN_TWO, alone, ALL)[1] == Produced(Error.NONE, 0)
+    assert produce(before, alone, ALL)[1] == Produced(Error.NOT_ENOUGH_REPLICAS)

@@ -425,5 +425,16 @@ class TestMarkers:
     def test_the_next_coordinator_sends_all_of_them(self) -> None:
         ended = known(TransactionState.PREPARE_COMMIT, ME, 0, 1)
 
-        assert loaded(marked(ended, 0)) == ended
-        assert loaded(known(TransactionState.ONGOING, ME, 0)) == known(TransactionState.ONGOING, ME, 0)
+        assert loaded(marked(ended, 0), KAFKA_39) == ended
+        assert loaded(known(TransactionState.ONGOING, ME, 0), KAFKA_39) == known(TransactionState.ONGOING, ME, 0)
+
+    def test_the_next_coordinator_does_not_know_the_epoch_before(self) -> None:
+        """Who had its epoch raised and asks again, as the answer was lost with its coordinator, is fenced."""
+        raised, _ = init_producer_id(known(TransactionState.EMPTY), InitProducerId(expected=ME), KAFKA_39, fresh=9)
+        assert raised is not None
+        again = InitProducerId(expected=ME)
+
+        _, answer = init_producer_id(raised, again, KAFKA_39, fresh=9)
+        assert answer.producer == raised.producer
+        _, answer = init_producer_id(loaded(raised, KAFKA_39), again, KAFKA_39, fresh=9)
+        assert answer == Answer(Error.PRODUCER_FENCED)
