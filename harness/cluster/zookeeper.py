@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from kazoo.client import KazooClient
@@ -17,10 +17,6 @@ from harness.errors import ClusterError
 from harness.network.topology import Address
 
 TIMEOUT_S = 10.0
-TRIES_MAX = 50
-"""How often to read again what was written while it was read; reading all that matters takes some milliseconds."""
-
-T = TypeVar("T")
 
 _quiet = logging.getLogger("lockstep.zookeeper")
 _quiet.propagate = False
@@ -69,23 +65,6 @@ class Znodes:
         """Make a znode, with all that is above it."""
         with self._told(f"creating {path}"):
             self._client.create(path, data, makepath=True)
-
-    def at_rest(self, read: Callable[[], T]) -> tuple[T, int]:
-        """What `read` finds in a moment in which nobody writes, and the last transaction (zxid) before that moment.
-
-        Every answer carries the last transaction that its server has seen, and a server that has synchronized has seen
-        all that were over before.
-        """
-        if not self._client.connected:
-            raise ClusterError(f"ZooKeeper {self._server} does not answer")
-        for _ in range(TRIES_MAX):
-            with self._told("synchronizing"):
-                self._client.sync_async("/").get(timeout=TIMEOUT_S)
-            before: int = self._client.last_zxid
-            found = read()
-            if self._client.last_zxid == before:
-                return found, before
-        raise ClusterError(f"ZooKeeper {self._server} was written to whenever it was read, {TRIES_MAX} times")
 
     @contextmanager
     def _told(self, doing: str) -> Iterator[None]:

@@ -33,5 +33,5 @@ def follow(cluster: Cluster, topic: str, partition: int) -> ControllerObserver:
 def _observer(cluster: Cluster, topic: str, partition: int) -> ControllerObserver:
     if cluster.spec.mode is not Mode.ZK:
         return MetadataObserver(MetadataLog(cluster), topic, partition)
-    servers = (node.direct for node in cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER)
-    return ZnodeObserver(tuple(servers), topic, partition)
+    servers = [node.spec for node in cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER]
+    return ZnodeObserver(tuple(cluster.log_directories(server)[0] for server in servers), topic, partition)

@@ -25,8 +25,6 @@ class Decision:
     One event's records are in one batch, and brokers see all of a batch or nothing. But KRaft's controller may put the
     records of several events that come close together into one batch, and then these tell them apart.
     """
-    hidden: int = 0
-    """How many changes of the partition came before this one unseen (ZooKeeper only: its znodes have no history)."""
     after_ns: int
     """It was not yet made then (monotonic clock)."""
     before_ns: int

@@ -1,52 +1,64 @@
 """What the controller of a ZooKeeper-mode cluster decides about one partition, by the znodes that it writes.
 
-They have no history: a poll sees the last of what was written since the one before. The version of the partition's
-state tells how many times it was written, so how much was missed is known. Whom the controller itself has noticed to be
-gone, and who is shutting down, is in its memory only and not seen.
+Every write is seen, each by itself: a server's transaction log has them all. Whom the controller itself has noticed to
+be gone, and who is shutting down, is in its memory only and not seen.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
-from harness.cluster.zookeeper import Znode, znodes
-from harness.errors import ClusterError
+from harness.cluster.zookeeper import Znode
 from harness.lockstep.observers.decisions import ControllerObserver, Decision
-from harness.network.topology import Address
+from harness.lockstep.observers.transactions import Closed, Removed, Transaction, TransactionLog, Written
 from reference_model.controller import Controller
 from reference_model.registration import BrokerId, BrokerRegistration, Registration
 
-BROKERS, CONTROLLER_EPOCH = "/brokers/ids", "/controller_epoch"
+BROKERS, CONTROLLER_EPOCH = "/brokers/ids/", "/controller_epoch"
 
 
-class Seen(NamedTuple):
-    """The znodes that matter, as they were at one moment."""
+class Tree:
+    """Some znodes, as the transactions so far have left them."""
 
-    controller_epoch: int = 0
-    topic: Znode | None = None
-    """Where its partitions are."""
-    state: Znode | None = None
-    """Of the partition."""
-    brokers: tuple[tuple[BrokerId, Znode], ...] = ()
+    def __init__(self) -> None:
+        self.znodes: dict[str, Znode] = {}
+        self._sessions: dict[str, int] = {}
+
+    def follow(self, transaction: Transaction) -> None:
+        for change in transaction.changes:
+            match change:
+                case Written(path=path):
+                    known = self.znodes.get(path)
+                    created = transaction.zxid if known is None else known.czxid
+                    self.znodes[path] = Znode(data=change.data, version=change.version, czxid=created)
+                    if known is None:
+                        self._sessions[path] = change.session
+                case Removed(path=path):
+                    self._remove(path)
+                case Closed(session=session):
+                    for path in [path for path, owner in self._sessions.items() if owner == session]:
+                        self._remove(path)
+
+    def _remove(self, path: str) -> None:
+        self.znodes.pop(path, None)
+        self._sessions.pop(path, None)
 
 
 class ZnodeObserver(ControllerObserver):
-    """Follows one partition by its znodes, in one session that is kept."""
+    """Follows one partition by what the servers of an ensemble have logged, which is the same for all of them."""
 
-    def __init__(self, servers: tuple[Address, ...], topic: str, partition: int) -> None:
+    def __init__(self, servers: tuple[Path, ...], topic: str, partition: int) -> None:
         self._topic = f"/brokers/topics/{topic}"
         self._partition = str(partition)
         self._state = f"{self._topic}/partitions/{partition}/state"
-        self._seen = Seen()
+        self._logs = tuple(map(TransactionLog, servers))
+        self._tree = Tree()
+        self._position = 0
         self._controller = Controller()
         self._asked_ns = time.monotonic_ns()
-        self._answered = False
-        with ExitStack() as stack:
-            self._session = stack.enter_context(znodes(*servers))
-            self._stack = stack.pop_all()
 
     @property
     def current(self) -> Controller:
@@ -54,64 +66,57 @@ class ZnodeObserver(ControllerObserver):
 
     @property
     def answered(self) -> bool:
-        return self._answered
+        return self._position > 0
 
     def poll(self) -> list[Decision]:
-        asked_ns = time.monotonic_ns()
-        try:
-            seen, position = self._session.at_rest(self._read)
-        except ClusterError:
-            return []
-        before, self._seen = self._seen, seen
-        controller = self._after(seen)
-        changed, self._controller = controller != self._controller, controller
-        after_ns, self._asked_ns, self._answered = self._asked_ns, asked_ns, True
-        if not changed:
-            return []
-        return [
-            Decision(
-                position=position,
-                controller=controller,
-                causes=tuple(self._causes(before, seen)),
-                hidden=_hidden(before.state, seen.state),
-                after_ns=after_ns,
-                before_ns=time.monotonic_ns(),
-            )
-        ]
+        after_ns, self._asked_ns = self._asked_ns, time.monotonic_ns()
+        read = {transaction.zxid: transaction for log in self._logs for transaction in log.read()}
+        decisions = []
+        for zxid in sorted(zxid for zxid in read if zxid > self._position):
+            self._position = zxid
+            before = dict(self._tree.znodes)
+            self._tree.follow(read[zxid])
+            controller = self._after()
+            if controller != self._controller:
+                self._controller = controller
+                decisions.append(
+                    Decision(
+                        position=zxid,
+                        controller=controller,
+                        causes=tuple(self._causes(before)),
+                        after_ns=after_ns,
+                        before_ns=time.monotonic_ns(),
+                    )
+                )
+        return decisions
 
     def close(self) -> None:
-        self._stack.close()
+        """Nothing is kept open."""
 
-    def _read(self) -> Seen:
-        epoch = self._session.get(CONTROLLER_EPOCH)
-        brokers = [(int(id_), self._session.get(f"{BROKERS}/{id_}")) for id_ in self._session.children(BROKERS)]
-        return Seen(
-            controller_epoch=0 if epoch is None else int(epoch.data),
-            topic=self._session.get(self._topic),
-            state=self._session.get(self._state),
-            brokers=tuple(sorted((id_, znode) for id_, znode in brokers if znode is not None)),
-        )
-
-    def _after(self, seen: Seen) -> Controller:
+    def _after(self) -> Controller:
         """What the controller knows by these znodes, and that it knew of the brokers whose znodes are gone."""
-        there = dict(seen.brokers)
-        controller = self._controller._replace(epoch=seen.controller_epoch, partition=self._registration(seen))
+        epoch = self._tree.znodes.get(CONTROLLER_EPOCH)
+        there = _brokers(self._tree.znodes)
+        controller = self._controller._replace(
+            epoch=0 if epoch is None else int(epoch.data), partition=self._registration()
+        )
         for broker, znode in there.items():
             controller = controller.with_broker(broker, BrokerRegistration(epoch=znode.czxid))
         for broker, _ in controller.brokers:
             controller = controller.marked(broker, fenced=broker not in there)
         return controller
 
-    def _registration(self, seen: Seen) -> Registration:
-        if seen.topic is None or seen.state is None:
+    def _registration(self) -> Registration:
+        assigned, written = self._tree.znodes.get(self._topic), self._tree.znodes.get(self._state)
+        if assigned is None or written is None:
             return Controller().partition
-        topic, state = seen.topic.json(), seen.state.json()
+        topic, state = assigned.json(), written.json()
         return Registration(
             replicas=tuple(topic["partitions"][self._partition]),
             isr=frozenset(state["isr"]),
             leader=state["leader"],
             leader_epoch=state["leader_epoch"],
-            partition_epoch=seen.state.version,
+            partition_epoch=written.version,
             recovering=bool(state.get("leader_recovery_state", 0)),
             adding=self._moving(topic, "adding_replicas"),
             removing=self._moving(topic, "removing_replicas"),
@@ -120,21 +125,17 @@ class ZnodeObserver(ControllerObserver):
     def _moving(self, topic: dict[str, Any], which: str) -> frozenset[BrokerId]:
         return frozenset(topic.get(which, {}).get(self._partition, ()))
 
-    def _causes(self, before: Seen, seen: Seen) -> Iterator[str]:
-        if seen.controller_epoch != before.controller_epoch:
-            yield f"{CONTROLLER_EPOCH} is {seen.controller_epoch}"
-        for broker, _ in sorted(set(before.brokers) - set(seen.brokers)):
-            yield f"{BROKERS}/{broker} is gone"
-        for broker, znode in sorted(set(seen.brokers) - set(before.brokers)):
-            yield f"{BROKERS}/{broker} is new: czxid={znode.czxid}"
-        for path, old, new in ((self._topic, before.topic, seen.topic), (self._state, before.state, seen.state)):
-            if new != old:
-                yield f"{path} is gone" if new is None else f"{path} version={new.version}: {new.data.decode()}"
+    def _causes(self, before: dict[str, Znode]) -> Iterator[str]:
+        now = self._tree.znodes
+        for path in (CONTROLLER_EPOCH, self._topic, self._state):
+            if now.get(path) != before.get(path):
+                znode = now.get(path)
+                yield f"{path} is gone" if znode is None else f"{path} version={znode.version}: {znode.data.decode()}"
+        for broker in sorted(_brokers(before).keys() - _brokers(now).keys()):
+            yield f"{BROKERS}{broker} is gone"
+        for broker in sorted(_brokers(now).keys() - _brokers(before).keys()):
+            yield f"{BROKERS}{broker} is new: czxid={now[f'{BROKERS}{broker}'].czxid}"
 
 
-def _hidden(before: Znode | None, now: Znode | None) -> int:
-    """How many versions of a znode were skipped; what was written to one that is gone since is not known."""
-    if now is None:
-        return 0
-    seen = before.version if before is not None and before.czxid == now.czxid else -1
-    return max(now.version - seen - 1, 0)
+def _brokers(znodes: dict[str, Znode]) -> dict[BrokerId, Znode]:
+    return {int(path.removeprefix(BROKERS)): znode for path, znode in znodes.items() if path.startswith(BROKERS)}
