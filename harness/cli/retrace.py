@@ -1,0 +1,76 @@
+"""Counterexamples of broken variants and mutants, replayed against real brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir
+from harness.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from harness.lockstep.replaying.session import TraceVerdict
+
+_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True)
+@cluster_options
+@click.option("--wrong-model", help="Follow with a wrong model, which takes the bad turn, to see a divergence.")
+@runs_dir
+@as_json
+def retrace(chosen: Chosen, names: tuple[str, ...], wrong_model: str | None, runs_dir: Path, as_json: bool) -> int:
+    """Lead a fresh cluster along the counterexamples of broken variants of Kafka, to see that it does not follow.
+
+    NAMES are variants such as kip101, mutants such as kraft-4:maximal-isr (see `lockstep list variants`), or all.
+    Exit code 0 if Kafka took no bad turn, 1 if it took one, 2 if the situation could not be brought about.
+    """
+    from harness.cluster.backends import Backend
+    from harness.lockstep.replaying.session import retrace as follow
+    from harness.lockstep.replaying.session import walk_of
+    from harness.lockstep.wrong_models import wrong_model as find_wrong_model
+    from harness.progress import Progress
+    from reports import render_walk
+
+    if chosen.backend == "external":
+        raise UsageError("counterexamples stop and cut off brokers: they need a cluster of their own")
+    retraced = follow(
+        chosen.spec(),
+        backend=Backend(chosen.backend),
+        asked=names,
+        runs=runs_dir,
+        progress=Progress(quiet=as_json),
+        wrong=None if wrong_model is None else find_wrong_model(wrong_model),
+    )
+    verdict = retraced.verdict
+    reports = [render_walk(walk_of(retraced.directory, trace.name)) for trace in verdict.traces]
+    if as_json:
+        print_json(verdict)
+        return _EXIT[verdict.verdict]
+    for trace, report in zip(verdict.traces, reports, strict=True):
+        _print(trace)
+        echo(f"report     {report}")
+    for skipped in verdict.skipped:
+        echo(f"skipped    {skipped.name}: {skipped.why}")
+    echo(f"verdict    {verdict.verdict.upper()}, {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s")
+    echo(f"run        {retraced.directory}")
+    return _EXIT[verdict.verdict]
+
+
+def _print(trace: TraceVerdict) -> None:
+    roles = ", ".join(f"{number} is {id_}" for number, id_ in enumerate(trace.brokers))
+    echo(f"trace      {trace.name}, which breaks {trace.breaks}; of its brokers {roles}")
+    width = max((len(one.action) for one in trace.actions), default=0)
+    for one in trace.actions:
+        echo(f"  {one.position:3}. {one.action:{width}}  {one.outcome}: {one.seen}")
+    echo(f"bad turn   {trace.turn}{f' ({trace.evidence})' if trace.evidence else ''}")
+    if not trace.seen:
+        echo(f"           {trace.breaks} cannot be seen on a live cluster: only what the controller grants can")
+    if trace.lacks is not None:
+        echo(f"control    a model without {trace.lacks}: {trace.broken_model}")
+
+
+COMMANDS = (retrace,)

@@ -1,0 +1,1 @@
+"""Counterexamples of broken variants and of mutants, replayed against real brokers."""

@@ -1,0 +1,133 @@
+"""One counterexample on a live cluster, and whether Kafka took the bad turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from harness.cluster.cluster import Cluster
+from harness.faults.topics import delete
+from harness.lockstep.belief import BeliefTooLarge
+from harness.lockstep.conformance.running import ATTEMPTS, SCRIPT_OVERRIDES
+from harness.lockstep.conformance.scripting import NotReached, Setting, Steps
+from harness.lockstep.replaying.performing import Performance, Performed
+from harness.lockstep.replaying.promises import CALLED, UNSEEN, Broken, broken
+from harness.lockstep.replaying.traces import Trace
+from harness.lockstep.stepper import Done
+from harness.lockstep.walk import Situation
+from harness.lockstep.walking import Walked, parameters_of, scripted, timing_of, walk
+from harness.lockstep.wrong_models import WrongModel, judge
+from reference_model.parameters import Parameters
+
+REPLAY_OVERRIDES = SCRIPT_OVERRIDES
+"""Clusters for counterexamples are like those for scripts: the lag time passes soon."""
+
+
+class Turn(StrEnum):
+    """Whether Kafka took the bad turn."""
+
+    TAKEN = "taken"
+    UNDECIDED = "undecided"
+    NOT_TAKEN = "not taken"
+
+
+class Told(StrEnum):
+    """Whether a model without the guard that the trace lacks was told apart from Kafka by this."""
+
+    APART = "diverged"
+    NOT_APART = "explains it too"
+    TOO_LARGE = "too many states"
+    NONE = "no such model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What came of a counterexample."""
+
+    trace: Trace
+    walked: Walked
+    performed: tuple[Performed, ...]
+    broken: tuple[Broken, ...]
+    """Every promise that was seen not to be kept."""
+    not_reached: str | None
+    broken_model: Told
+    attempts: int = 1
+
+    @property
+    def turn(self) -> Turn:
+        if self.broken or self.walked.divergence is not None:
+            return Turn.TAKEN
+        undecided = self.not_reached is not None or self.walked.undecided is not None
+        return Turn.UNDECIDED if undecided else Turn.NOT_TAKEN
+
+    @property
+    def promise(self) -> str:
+        """The promise that the trace breaks, by the name that it has here."""
+        return CALLED.get(self.trace.breaks, self.trace.breaks)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether it could be seen on a live cluster that it is broken."""
+        return self.promise not in UNSEEN
+
+    @property
+    def evidence(self) -> str | None:
+        """Why the bad turn was taken, or why that is not known."""
+        if self.broken:
+            return f"{self.broken[0].promise}: {self.broken[0].evidence}"
+        if self.walked.divergence is not None:
+            return f"{self.walked.diverged_at}: {self.walked.divergence.seen}"
+        return self.not_reached or self.walked.undecided
+
+
+def replay(
+    cluster: Cluster,
+    trace: Trace,
+    on_step: Callable[[Done], None] = lambda _: None,
+    *,
+    wrong: WrongModel | None = None,
+) -> Replayed:
+    """Replay a counterexample on a fresh topic; again, if it came to no end."""
+    for attempt in range(1, ATTEMPTS + 1):
+        replayed = replace(_replay(cluster, trace, on_step, wrong), attempts=attempt)
+        if replayed.turn is not Turn.UNDECIDED:
+            break
+    return replayed
+
+
+def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wrong: WrongModel | None) -> Replayed:
+    replicas = cluster.broker_ids[: trace.brokers]
+    parameters = replace(parameters_of(cluster), min_isr=trace.min_isr, replication=trace.brokers)
+    setting = Setting(parameters=parameters, lag_ms=timing_of(cluster).lag_ms)
+    performance = Performance(trace)
+    not_reached: str | None = None
+
+    def script(now: Situation) -> Steps[None]:
+        nonlocal not_reached
+        try:
+            yield from performance.script(setting, now)
+        except NotReached as error:
+            not_reached = str(error)
+
+    walked = walk(cluster, scripted(script), parameters, on_step, replicas=replicas, wrong=wrong)
+    delete(cluster, walked.topic)  # leaders ask for the ISRs of all their partitions at once
+    return Replayed(
+        trace=trace,
+        walked=walked,
+        performed=tuple(performance.performed),
+        broken=tuple(broken(walked.events, parameters)),
+        not_reached=not_reached,
+        broken_model=_held(walked, parameters, trace.lacks),
+    )
+
+
+def _held(walked: Walked, parameters: Parameters, lacks: str | None) -> Told:
+    """Hold the model that lacks the guard to what was seen."""
+    if lacks is None:
+        return Told.NONE
+    try:
+        judged = judge(walked.events, replace(parameters, dropped=frozenset({lacks})))
+    except BeliefTooLarge:
+        return Told.TOO_LARGE
+    return Told.NOT_APART if judged.divergence is None else Told.APART

@@ -1,0 +1,216 @@
+"""Counterexamples as a run of their own: one fresh cluster, a topic for each, a run directory, what Kafka did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.cluster.backends import Backend
+from harness.cluster.cluster import Cluster
+from harness.cluster.spec import ClusterSpec, Mode
+from harness.errors import UsageError
+from harness.lockstep.events import write_events
+from harness.lockstep.replaying.moves import Elects, NotReplayable, read
+from harness.lockstep.replaying.performing import Outcome, Performed
+from harness.lockstep.replaying.running import REPLAY_OVERRIDES, Replayed, Told, Turn, replay
+from harness.lockstep.replaying.traces import PUBLISHED, Trace, find, names
+from harness.lockstep.session import (
+    EVENTS,
+    StepLog,
+    WalkVerdict,
+    logs_around,
+    recorded_cluster,
+    save_verdict,
+    verdict_of,
+)
+from harness.lockstep.wrong_models import WrongModel
+from harness.progress import Progress
+from harness.rundir import RunDirectory
+
+BROKERS = 3
+"""No counterexample has more."""
+VERDICTS = {Turn.TAKEN: "violation", Turn.UNDECIDED: "undecided", Turn.NOT_TAKEN: "pass"}
+
+
+class TraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one counterexample; its steps and events are in `traces/<its name>`."""
+
+    name: str
+    breaks: str
+    """What the broken machine breaks, by the name that it has in the specification."""
+    seen: bool
+    """Whether a live cluster lets see that it is broken."""
+    turn: Turn
+    stopped_by: str | None
+    """The first action that Kafka did not take, and what it did instead."""
+    broken_model: Told
+    lacks: str | None
+    """Which guard the broken model does without."""
+    brokers: tuple[int, ...]
+    """The ids of the brokers that the trace numbers from 0 on."""
+    actions: tuple[Performed, ...]
+    """In the order in which they were taken."""
+    evidence: str | None
+    attempts: int
+    steps: int
+    seconds: float
+
+
+class TraceWalk(WalkVerdict, frozen=True, kw_only=True):
+    """`verdict.json` of one counterexample: that of a walk, and of whom it was."""
+
+    trace: TraceVerdict
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """A counterexample that cannot be replayed, and why."""
+
+    name: str
+    why: str
+
+
+class RetraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`verdict.json` of such a run."""
+
+    verdict: str
+    run: str
+    kafka: str
+    mode: str
+    seconds: float
+    wrong_model: str | None
+    traces: list[TraceVerdict]
+    skipped: list[Skipped]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retraced:
+    """A run that came to its end."""
+
+    directory: Path
+    verdict: RetraceVerdict
+
+
+def names_for(spec: ClusterSpec) -> tuple[str, ...]:
+    """The counterexamples of the published variants, and of the mutants of what a cluster runs."""
+    if spec.mode is Mode.ZK:
+        machine = "zk-3.9"
+    else:
+        release = tuple(int(part) for part in spec.kafka.partition("-")[0].split(".")[:2])
+        machine = "kraft-4" if release >= (4, 1) else "kraft-3.9"
+    return tuple(name for name in names() if name in PUBLISHED or name.startswith(f"{machine}:"))
+
+
+def require_replayable(trace: Trace, mode: Mode) -> None:
+    """Raise `NotReplayable` where a counterexample has an action that cannot be brought about."""
+    moves = [read(action) for action in trace.actions]
+    if mode is Mode.ZK and sum(isinstance(move, Elects) for move in moves) > 1:
+        raise NotReplayable("electing somebody else takes a reassignment, which is not explained in ZooKeeper mode")
+
+
+def retrace(
+    spec: ClusterSpec,
+    *,
+    backend: Backend,
+    asked: Sequence[str],
+    runs: Path,
+    progress: Progress,
+    wrong: WrongModel | None = None,
+) -> Retraced:
+    """Replay counterexamples, one after the other, on a fresh cluster: those of these names, or `all` that fit it.
+
+    A `wrong` model takes the place of the right one: it takes the bad turn, so that Kafka seems to diverge.
+    """
+    if spec.brokers != BROKERS:
+        raise UsageError(f"counterexamples have up to {BROKERS} brokers: they need {BROKERS}")
+    traces, skipped = _searched(spec, asked, progress)
+    spec = msgspec.structs.replace(spec, overrides={**REPLAY_OVERRIDES, **spec.overrides})
+    command = ["lockstep", "retrace", *asked, *(["--wrong-model", wrong.name] if wrong else [])]
+    with recorded_cluster(
+        spec, backend=backend, scenario="retrace", seed=0, asked=command, runs=runs, progress=progress
+    ) as (directory, cluster):
+        found = [_retrace(cluster, trace, directory, progress, wrong) for trace in traces]
+    verdict = RetraceVerdict(
+        verdict=_worst(found),
+        run=directory.info.run,
+        kafka=spec.kafka,
+        mode=spec.mode,
+        seconds=round(sum(one.seconds for one in found), 3),
+        wrong_model=None if wrong is None else wrong.name,
+        traces=found,
+        skipped=skipped,
+    )
+    save_verdict(directory.path, verdict)
+    return Retraced(directory=directory.path, verdict=verdict)
+
+
+def _retrace(
+    cluster: Cluster, trace: Trace, run: RunDirectory, progress: Progress, wrong: WrongModel | None
+) -> TraceVerdict:
+    directory = walk_of(run.path, trace.name)
+    directory.mkdir(parents=True)
+    with progress.action(trace.name), StepLog(directory) as log:
+        replayed = replay(cluster, trace, log.add, wrong=wrong)
+    write_events(directory / EVENTS, replayed.walked.events)
+    verdict = trace_verdict(replayed, cluster.broker_ids)
+    walk = verdict_of(run.info.run, replayed.walked, logs_around(run.path, replayed.walked), wrong=wrong)
+    save_verdict(directory, trace_walk(walk, verdict))
+    return verdict
+
+
+def walk_of(run: Path, name: str) -> Path:
+    """Where the steps of a counterexample are."""
+    return run / "traces" / name.replace(":", ".")
+
+
+def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tuple[list[Trace], list[Skipped]]:
+    """Search for the counterexamples; of all, those that cannot be replayed are left out."""
+    everything = list(asked) == ["all"]
+    traces: list[Trace] = []
+    skipped: list[Skipped] = []
+    with progress.action("searching for counterexamples"):
+        for name in names_for(spec) if everything else asked:
+            trace = find(name)
+            try:
+                require_replayable(trace, spec.mode)
+            except NotReplayable as error:
+                if not everything:
+                    raise
+                skipped.append(Skipped(name=name, why=str(error)))
+            else:
+                traces.append(trace)
+    return traces, skipped
+
+
+def trace_verdict(replayed: Replayed, ids: Sequence[int]) -> TraceVerdict:
+    """What came of a counterexample, for the run directory."""
+    trace, walked = replayed.trace, replayed.walked
+    stopped = (f"{one.action}: {one.seen}" for one in replayed.performed if one.outcome is Outcome.NOT_DONE)
+    return TraceVerdict(
+        name=trace.name,
+        breaks=trace.breaks,
+        seen=replayed.is_seen,
+        turn=replayed.turn,
+        stopped_by=next(stopped, None),
+        broken_model=replayed.broken_model,
+        lacks=trace.lacks,
+        brokers=tuple(ids[: trace.brokers]),
+        actions=replayed.performed,
+        evidence=replayed.evidence,
+        attempts=replayed.attempts,
+        steps=len(walked.steps),
+        seconds=round(walked.seconds, 3),
+    )
+
+
+def trace_walk(walk: WalkVerdict, trace: TraceVerdict) -> TraceWalk:
+    """The verdict of the walk that a counterexample was, which is about its bad turn."""
+    told = {name: getattr(walk, name) for name in WalkVerdict.__struct_fields__}
+    return TraceWalk(**{**told, "verdict": VERDICTS[trace.turn], "reason": trace.evidence}, trace=trace)
+
+
+def _worst(found: Sequence[TraceVerdict]) -> str:
+    turns = {one.turn for one in found}
+    return next(VERDICTS[turn] for turn in Turn if turn in turns or turn is Turn.NOT_TAKEN)
