@@ -38,7 +38,12 @@ def junit(run: Run) -> str:
     if not _explained(run):
         case = ElementTree.SubElement(suite, "testcase", classname=f"lockstep.{run.scenario}", name="verdict", time="0")
         tag = "failure" if run.verdict.verdict is Outcome.VIOLATION else "error"
-        _outcome(case, tag, story.headline(run), story.replay_command(run))
+        outcome(case, tag, story.headline(run), story.replay_command(run))
+    return finished(suite)
+
+
+def finished(suite: ElementTree.Element) -> str:
+    """A suite that has all its cases, counted, as a document."""
     for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(name, str(sum(1 for _ in suite.iter(tag))))
     totals = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped", "time")}
@@ -54,9 +59,9 @@ def _case(suite: ElementTree.Element, run: Run, guarantee: Guarantee) -> None:
     )
     evidence = run.anomalies_of(guarantee)
     if guarantee.status is Status.VIOLATED:
-        _outcome(case, "failure", guarantee.reason, _evidence(run, evidence))
+        outcome(case, "failure", guarantee.reason, _evidence(run, evidence))
     elif guarantee.status is Status.UNDECIDED:
-        _outcome(case, "error", guarantee.reason, _evidence(run, evidence))
+        outcome(case, "error", guarantee.reason, _evidence(run, evidence))
     elif guarantee.status is Status.NOT_APPLICABLE:
         ElementTree.SubElement(case, "skipped", message=guarantee.reason)
     elif guarantee.status is Status.PERMITTED:
@@ -68,10 +73,10 @@ def _expected(suite: ElementTree.Element, run: Run, expectation: Expectation) ->
     name = f"expected: {expectation.guarantee} {expectation.status}"
     case = ElementTree.SubElement(suite, "testcase", classname=f"lockstep.{run.scenario}", name=name, time="0")
     if not expectation.met:
-        _outcome(case, "error", run.verdict.reason or "it came out otherwise", f"replay: {story.replay_command(run)}")
+        outcome(case, "error", run.verdict.reason or "it came out otherwise", f"replay: {story.replay_command(run)}")
 
 
-def _outcome(case: ElementTree.Element, tag: str, message: str, text: str) -> None:
+def outcome(case: ElementTree.Element, tag: str, message: str, text: str) -> None:
     ElementTree.SubElement(case, tag, message=message, type=tag).text = text
 
 

@@ -82,6 +82,34 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     diverged_after: int | None = None
     step: int | None = None
     seen: str | None = None
+    seconds: float | None = None
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """An action of a counterexample, and what became of it."""
+
+    position: int
+    action: str
+    outcome: str
+    seen: str
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """The counterexample that the steps are of."""
+
+    name: str
+    breaks: str
+    seen: bool = True
+    turn: str
+    stopped_by: str | None = None
+    broken_model: str = ""
+    lacks: str | None = None
+    brokers: list[int] = []
+    actions: list[Action] = []
+    evidence: str | None = None
+    attempts: int = 1
+    steps: int = 0
+    seconds: float = 0.0
 
 
 class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,3 +126,42 @@ class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     diverged: Diverged | None = None
     reason: str | None = None
     controls: list[Control] = []
+    trace: Trace | msgspec.UnsetType = msgspec.UNSET
+    """Only where a cluster was led along one."""
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Several numbers, in two."""
+
+    least: float
+    median: float
+
+
+class WrongModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrong model, held to several walks or scripts."""
+
+    name: str
+    says: str
+    held_to: int = 0
+    diverged_in: list[str] = []
+    steps: Spread | None = None
+    seconds: Spread | None = None
+
+
+class SeededWalk(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several walks."""
+
+    seed: int
+    walk: WalkVerdict
+
+
+class WalksVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`verdict.json` of several walks."""
+
+    verdict: Outcome
+    run: str | None = None
+    steps: int = 0
+    seconds: float = 0.0
+    coverage: Coverage = Coverage()
+    walks: list[SeededWalk] = []
+    wrong_models: list[WrongModel] = []

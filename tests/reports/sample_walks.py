@@ -8,8 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from harness.lockstep.controls import Control
 from harness.lockstep.coverage import CauseCount, Coverage
-from harness.lockstep.session import Control, Diverged, StepLine, WalkVerdict
+from harness.lockstep.replaying.performing import Outcome, Performed
+from harness.lockstep.replaying.running import Told, Turn
+from harness.lockstep.replaying.session import TraceVerdict, trace_walk
+from harness.lockstep.session import Diverged, StepLine, WalkVerdict
 from harness.lockstep.steps import Kill, Read, Step, Until, Wait, Write
 from harness.lockstep.wording import Believed, Way
 from harness.node_logs import Excerpt
@@ -97,6 +101,27 @@ def undecided_walk(directory: Path) -> Path:
     return write(directory, msgspec.structs.replace(verdict("undecided"), reason="more than 20000 states explain it"))
 
 
+def retraced_walk(directory: Path) -> Path:
+    """A counterexample along which a cluster was led, in the run directory of several."""
+    action = Performed(position=8, action="2 fetches from 0", outcome=Outcome.NOT_DONE, seen="FENCED_LEADER_EPOCH")
+    trace = TraceVerdict(
+        name="kip101",
+        breaks="strong-isr",
+        seen=True,
+        turn=Turn.NOT_TAKEN,
+        stopped_by="2 fetches from 0",
+        broken_model=Told.NOT_APART,
+        lacks="fetch-leader-epoch",
+        brokers=(1, 2, 3),
+        actions=(action,),
+        evidence=None,
+        attempts=1,
+        steps=4,
+        seconds=2.5,
+    )
+    return write(directory, trace_walk(verdict(), trace))
+
+
 def hostile_walk(directory: Path) -> Path:
     """Markup, script and control characters wherever a broker's answer or its log could have put them."""
     bad = f"{HOSTILE} {BREAKOUT} {'x' * 5000}"
@@ -123,10 +148,22 @@ def hostile_walk(directory: Path) -> Path:
 def write(
     directory: Path, judged: WalkVerdict, *, steps: Sequence[StepLine] | None = None, command: str = COMMAND
 ) -> Path:
+    describe(directory, scenario="step", command=command)
+    (directory / "verdict.json").write_bytes(msgspec.json.encode(judged))
+    write_steps(directory, steps or LINES)
+    return directory
+
+
+def write_steps(directory: Path, steps: Sequence[StepLine]) -> None:
+    (directory / "steps.jsonl").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in steps))
+
+
+def describe(directory: Path, *, scenario: str, command: str) -> None:
+    """A fresh run directory, with its `run.json`."""
     directory.mkdir(parents=True)
     run = {
         "run": directory.name,
-        "scenario": "step",
+        "scenario": scenario,
         "seed": 7,
         "spec": {"kafka": "3.9.2", "mode": "zk", "brokers": 3},
         "backend": "process",
@@ -138,6 +175,3 @@ def write(
         "environment": {"cpus": 2},
     }
     (directory / "run.json").write_text(json.dumps(run))
-    (directory / "verdict.json").write_bytes(msgspec.json.encode(judged))
-    (directory / "steps.jsonl").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in steps or LINES))
-    return directory

@@ -28,6 +28,7 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "violation": sample_walks.diverged_walk,
     "undecided": sample_walks.undecided_walk,
     "hostile": sample_walks.hostile_walk,
+    "retraced": sample_walks.retraced_walk,
 }
 
 
@@ -61,7 +62,7 @@ def test_the_verdict_comes_first(tmp_path: Path, builder: str, word: str, why: s
     assert block.classes == {"verdict", builder}
 
 
-@pytest.mark.parametrize("builder", ["pass", "violation", "undecided"])
+@pytest.mark.parametrize("builder", ["pass", "violation", "undecided", "retraced"])
 def test_all_that_the_harness_writes_is_read(tmp_path: Path, builder: str) -> None:
     """The report has types of its own, since it may not know the harness: they must not leave anything out."""
     walk = BUILDERS[builder](tmp_path / RUN)
@@ -159,6 +160,20 @@ def test_commands_about_runs_know_a_walk(tmp_path: Path, capsys: pytest.CaptureF
             f"lockstep: {RUN} is a walk, without a plan and without a history: its verdict is in its report.html, and "
             f"`{sample_walks.COMMAND}` takes it again\n"
         )
+
+
+def test_a_counterexample_is_told_beside_what_the_cluster_did(tmp_path: Path) -> None:
+    walk = sample_walks.retraced_walk(tmp_path / RUN / "traces" / "kip101")
+    page = rendered(walk)
+    (why,) = page.find("p", "why")
+    assert why.text == "The bad turn of kip101, which breaks strong-isr, was not taken."
+    told = section(page, "trace")
+    assert "0 is 1, 1 is 2, 2 is 3" in told.text
+    assert "A model without fetch-leader-epoch, told the same: explains it too." in told.text
+    (row,) = rows(told)
+    assert "2 fetches from 0" in row
+    assert "FENCED_LEADER_EPOCH" in row
+    assert reports.write_all(tmp_path / RUN) == (walk / "report.html",), "each of a run is written again"
 
 
 def test_hostile_contents_stay_text(tmp_path: Path) -> None:

@@ -1,0 +1,145 @@
+"""Run directories of many walks and of scripts, written with the harness's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from harness.lockstep.conformance import Finding
+from harness.lockstep.conformance.session import (
+    ClaimVerdict,
+    ConformanceVerdict,
+    ScriptVerdict,
+    conformance,
+)
+from harness.lockstep.controls import Spread, WrongModelFound
+from harness.lockstep.many import SeededWalk, WalksVerdict
+from harness.lockstep.session import WalkVerdict
+from tests.reports import sample_walks
+from tests.reports.sample_runs import BREAKOUT, HOSTILE
+from tests.reports.sample_walks import COVERAGE, DIVERGED, LINES
+
+STEP_COMMAND = "lockstep step --seeds 3,5 --steps 4"
+CONFORM_COMMAND = "lockstep conform --claims 34,68"
+WRONG_MODELS = [
+    WrongModelFound(
+        name="elr",
+        says="there are none",
+        held_to=2,
+        diverged_in=("3", "5"),
+        steps=Spread(least=2, median=3.5),
+        seconds=Spread(least=0.25, median=1.5),
+    ),
+    WrongModelFound(
+        name="elect-anyone", says="a leader need not be in sync", held_to=2, diverged_in=(), steps=None, seconds=None
+    ),
+]
+SEVERITY = ("violation", "undecided", "pass")
+BAD = f"{HOSTILE} {BREAKOUT} {'x' * 5000}"
+
+
+def walks(directory: Path, taken: Mapping[int, WalkVerdict], **others: object) -> Path:
+    sample_walks.describe(directory, scenario="step", command=STEP_COMMAND)
+    verdict = WalksVerdict(
+        verdict=min((walk.verdict for walk in taken.values()), key=SEVERITY.index),
+        run=directory.name,
+        steps=8,
+        seconds=5.0,
+        coverage=COVERAGE,
+        walks=[SeededWalk(seed=seed, walk=walk) for seed, walk in taken.items()],
+    )
+    verdict = msgspec.structs.replace(verdict, **others)
+    (directory / "verdict.json").write_bytes(msgspec.json.encode(verdict))
+    for seed in taken:
+        into = directory / "walks" / str(seed)
+        into.mkdir(parents=True)
+        sample_walks.write_steps(into, LINES)
+    return directory
+
+
+def pass_walks(directory: Path) -> Path:
+    passed = sample_walks.verdict()
+    return walks(directory, {3: passed, 5: passed}, wrong_models=WRONG_MODELS)
+
+
+def diverged_walks(directory: Path) -> Path:
+    diverged = msgspec.structs.replace(sample_walks.verdict("violation"), diverged=DIVERGED)
+    return walks(directory, {3: sample_walks.verdict(), 5: diverged})
+
+
+def undecided_walks(directory: Path) -> Path:
+    undecided = msgspec.structs.replace(sample_walks.verdict("undecided"), reason="more than 100000 states explain it")
+    return walks(directory, {3: undecided, 5: sample_walks.verdict()})
+
+
+def hostile_walks(directory: Path) -> Path:
+    diverged = msgspec.structs.replace(DIVERGED, words=BAD, seen=BAD, permitted=(BAD,), shrunk=(BAD,))
+    walk = msgspec.structs.replace(sample_walks.verdict("violation"), diverged=diverged, wrong_model=BAD)
+    return walks(directory, {3: walk}, wrong_models=[msgspec.structs.replace(WRONG_MODELS[0], name=BAD, says=BAD)])
+
+
+def script(finding: Finding = Finding.HOLDS, **others: object) -> ScriptVerdict:
+    verdict = ScriptVerdict(
+        name="leader-writes",
+        claims=(34,),
+        shows="Only the leader takes writes.",
+        finding=finding,
+        attempts=1,
+        steps=4,
+        seconds=1.5,
+    )
+    return msgspec.structs.replace(verdict, **others)
+
+
+def conformed(directory: Path, first: ScriptVerdict, **others: object) -> Path:
+    """Two scripts, of which the second holds."""
+    sample_walks.describe(directory, scenario="conform", command=CONFORM_COMMAND)
+    second = script(name="min-isr", claims=(68,), shows="acks=all is refused.", attempts=2)
+    words = {Finding.HOLDS: "pass", Finding.VIOLATED: "violation", Finding.UNDECIDED: "undecided"}
+    verdict = ConformanceVerdict(
+        verdict=words[first.finding],
+        run=directory.name,
+        kafka="3.9.2",
+        mode="zk",
+        seconds=3.0,
+        claims=[
+            ClaimVerdict(
+                claim=one.claims[0],
+                verdict=one.finding,
+                seconds=one.seconds,
+                scripts=(one.name,),
+                evidence=one.evidence,
+            )
+            for one in (first, second)
+        ],
+        scripts=[first, second],
+    )
+    verdict = msgspec.structs.replace(verdict, **others)
+    (directory / "verdict.json").write_bytes(msgspec.json.encode(verdict))
+    rows = [conformance(claim, verdict) for claim in verdict.claims]
+    (directory / "conformance.json").write_bytes(msgspec.json.encode(rows))
+    for one, lines in ((first, LINES), (second, LINES * 2)):
+        into = directory / "scripts" / one.name
+        into.mkdir(parents=True)
+        sample_walks.write_steps(into, lines)
+    return directory
+
+
+def pass_conformance(directory: Path) -> Path:
+    return conformed(directory, script(), wrong_models=WRONG_MODELS)
+
+
+def violated_conformance(directory: Path) -> Path:
+    return conformed(
+        directory, script(Finding.VIOLATED, evidence="it is not so that followers refuse", diverged=DIVERGED)
+    )
+
+
+def undecided_conformance(directory: Path) -> Path:
+    return conformed(directory, script(Finding.UNDECIDED, evidence="somebody else leads", attempts=3))
+
+
+def hostile_conformance(directory: Path) -> Path:
+    return conformed(directory, script(Finding.VIOLATED, evidence=BAD, shows=BAD))
