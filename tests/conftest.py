@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.main import run_cli
+from harness.errors import ExitCode
+
 pytest_plugins = ["pytester"]
 
 Lockstep = Callable[..., "subprocess.CompletedProcess[str]"]
+Refused = Callable[[list[str], str], str]
 
 LOCKSTEP = Path(sys.executable).parent / "lockstep"
 
@@ -43,6 +47,26 @@ def lockstep(tmp_path: Path) -> Lockstep:
             text=True,
             timeout=timeout_s,
         )
+
+    return call
+
+
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Wrong usage: one sentence that says what to do, the exit code for it, and nothing on the disk.
+
+    Returns all that was said, for some commands tell of their progress before.
+    """
+
+    def call(arguments: list[str], sentence: str) -> str:
+        monkeypatch.chdir(tmp_path)
+        assert run_cli(arguments) == ExitCode.USAGE
+        captured = capsys.readouterr()
+        assert sentence in captured.err
+        assert "Traceback" not in captured.err
+        assert captured.out == ""
+        assert list(tmp_path.iterdir()) == []
+        return captured.err
 
     return call
 

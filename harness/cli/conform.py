@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, print_table, runs_dir
+from harness.cli.wrong_models import print_wrong_models
 from harness.errors import ExitCode, UsageError
 
 _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
@@ -15,13 +16,15 @@ _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": Ex
 @click.command()
 @cluster_options
 @click.option("--claims", default="all", show_default=True, help="Numbers of claims, such as 12,19.")
+@click.option("--controls", is_flag=True, help="Hold wrong models to the same scripts, too: each should diverge.")
 @runs_dir
 @as_json
-def conform(chosen: Chosen, claims: str, runs_dir: Path, as_json: bool) -> int:
+def conform(chosen: Chosen, claims: str, controls: bool, runs_dir: Path, as_json: bool) -> int:
     """Show on a fresh cluster which claims about Kafka hold, with scripts that the model judges as well."""
     from harness.cluster.backends import Backend
     from harness.lockstep.conformance.session import conform as play
     from harness.progress import Progress
+    from reports import write_all
 
     if chosen.backend == "external":
         raise UsageError("scripts stop and cut off brokers: they need a cluster of their own, on process or docker")
@@ -31,7 +34,9 @@ def conform(chosen: Chosen, claims: str, runs_dir: Path, as_json: bool) -> int:
         claims=_numbers(claims),
         runs=runs_dir,
         progress=Progress(quiet=as_json),
+        hold_wrong_models=controls,
     )
+    report, *_ = write_all(conformed.directory)
     verdict = conformed.verdict
     if as_json:
         print_json(verdict)
@@ -44,8 +49,10 @@ def conform(chosen: Chosen, claims: str, runs_dir: Path, as_json: bool) -> int:
     for claim in verdict.claims:
         if claim.evidence is not None:
             echo(f"claim {claim.claim}: {claim.evidence}")
+    print_wrong_models(verdict.wrong_models, "scripts")
     echo(f"verdict    {verdict.verdict.upper()}, {len(verdict.scripts)} scripts in {verdict.seconds:.0f} s")
     echo(f"run        {conformed.directory}")
+    echo(f"report     {report}")
     return _EXIT[verdict.verdict]
 
 

@@ -15,7 +15,7 @@ import traceback
 import click
 
 from harness import __version__
-from harness.cli import bench, clusters, conform, machine, model, runs, simulate, step
+from harness.cli import bench, clusters, conform, machine, model, retrace, runs, simulate, step
 from harness.errors import ExitCode, LockstepError
 from harness.scenario import suggestion
 
@@ -42,7 +42,7 @@ def lockstep() -> None:
     """
 
 
-for module in (machine, clusters, runs, conform, step, model, simulate, bench):
+for module in (machine, clusters, runs, conform, step, retrace, model, simulate, bench):
     for command in module.COMMANDS:
         lockstep.add_command(command)
 

@@ -160,9 +160,9 @@ def check(runs: tuple[str, ...], runs_dir: Path, as_json: bool) -> int:
 def _refuse_walk(directory: Path) -> None:
     """A walk is judged while it is taken: it has neither a plan nor a history."""
     from harness.rundir import read_run_info
-    from reports import is_walk
+    from reports import is_stepped
 
-    if is_walk(directory):
+    if is_stepped(directory):
         again = read_run_info(directory).replay
         raise UsageError(
             f"{directory.name} is a walk, without a plan and without a history: its verdict is in its report.html, and "

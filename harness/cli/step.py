@@ -3,61 +3,87 @@
 from __future__ import annotations
 
 import random
+import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir
+from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, print_table, runs_dir
+from harness.cli.wrong_models import print_wrong_models
 from harness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from harness.lockstep.session import Diverged
+    from harness.cluster.cluster import Cluster
+    from harness.lockstep.divergence import Divergence
+    from harness.lockstep.many import SteppedMany
+    from harness.lockstep.session import Diverged, Stepped
 
 _EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+MOST_SEEDS = 1000
 
 
 @click.command()
 @cluster_options
 @click.option("--seed", type=int, help="The seed of the walk; drawn and shown if not given.")
+@click.option("--seeds", help="A walk with each of these, on one cluster, such as 1-10 or 3,5,8.")
 @click.option("--steps", type=click.IntRange(1, 100_000), default=200, show_default=True, help="How many steps.")
 @click.option("--controls", is_flag=True, help="Hold wrong models to the same walk, too: each should diverge.")
 @click.option("--wrong-model", help="Follow with a wrong model, to see a divergence; --controls tries them all.")
 @click.option("--shrink", is_flag=True, help="After a divergence, look for fewer steps that diverge; takes minutes.")
+@click.option("--hold", is_flag=True, help="After a divergence, leave the cluster as it is until a key is pressed.")
 @runs_dir
 @as_json
 def step(
     chosen: Chosen,
     seed: int | None,
+    seeds: str | None,
     steps: int,
     controls: bool,
     wrong_model: str | None,
     shrink: bool,
+    hold: bool,
     runs_dir: Path,
     as_json: bool,
 ) -> int:
     """Walk at random with a fresh cluster and the model, until one does what the other does not permit."""
     from harness.cluster.backends import Backend
+    from harness.lockstep.many import step_many
+    from harness.lockstep.session import WalkOptions
     from harness.lockstep.session import step as take_steps
     from harness.lockstep.wrong_models import wrong_model as find_wrong_model
     from harness.progress import Progress
-    from reports import render_walk
 
     if chosen.backend == "external":
         raise UsageError("a walk stops and cuts off brokers: it needs a cluster of its own, on process or docker")
-    seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
-    stepped = take_steps(
-        chosen.spec(),
-        backend=Backend(chosen.backend),
-        seed=seed,
+    if hold and not sys.stdin.isatty():
+        raise UsageError("--hold waits for somebody to press a key: it needs a terminal")
+    if seed is not None and seeds is not None:
+        raise UsageError("--seed is for one walk and --seeds for many: give one of them")
+    options = WalkOptions(
         steps=steps,
-        runs=runs_dir,
-        progress=Progress(quiet=as_json),
         controls=controls,
         wrong=None if wrong_model is None else find_wrong_model(wrong_model),
         shrink=shrink,
+        hold=_hold if hold else None,
     )
-    report = render_walk(stepped.directory)
+    spec, backend, progress = chosen.spec(), Backend(chosen.backend), Progress(quiet=as_json)
+    if seeds is not None:
+        numbers = _numbers(seeds)
+        return _tell_many(
+            step_many(spec, backend=backend, seeds=numbers, options=options, runs=runs_dir, progress=progress), as_json
+        )
+    seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
+    return _tell(
+        take_steps(spec, backend=backend, seed=seed, options=options, runs=runs_dir, progress=progress), as_json
+    )
+
+
+def _tell(stepped: Stepped, as_json: bool) -> int:
+    from reports import write_all
+
+    report, *_ = write_all(stepped.directory)
     verdict = stepped.verdict
     if as_json:
         print_json(verdict)
@@ -73,6 +99,52 @@ def step(
     echo(f"run        {stepped.directory}")
     echo(f"report     {report}")
     return _EXIT[verdict.verdict]
+
+
+def _tell_many(stepped: SteppedMany, as_json: bool) -> int:
+    from reports import write_all
+
+    report, *_ = write_all(stepped.directory)
+    verdict = stepped.verdict
+    if as_json:
+        print_json(verdict)
+        return _EXIT[verdict.verdict]
+    print_table(
+        ("seed", "verdict", "steps", "time", "largest belief"),
+        [
+            (one.seed, one.walk.verdict, one.walk.steps, f"{one.walk.seconds:.1f} s", one.walk.largest_belief)
+            for one in verdict.walks
+        ],
+    )
+    for one in verdict.walks:
+        if one.walk.diverged is not None:
+            echo(f"seed       {one.seed}")
+            _print_divergence(one.walk.diverged)
+    print_wrong_models(verdict.wrong_models, "walks")
+    echo(f"verdict    {verdict.verdict.upper()}, {verdict.steps} steps in {len(verdict.walks)} walks")
+    echo(f"run        {stepped.directory}")
+    echo(f"report     {report}")
+    return _EXIT[verdict.verdict]
+
+
+def _numbers(seeds: str) -> tuple[int, ...]:
+    """`1-10` or `3,5,8`, each once, in order."""
+    found: dict[int, None] = {}
+    for part in seeds.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+        if not 0 < len(numbers) <= MOST_SEEDS:
+            raise UsageError(f"{seeds!r} are not seeds: write 1-10 or 3,5,8, at most {MOST_SEEDS} of them")
+        found |= dict.fromkeys(numbers)
+    return tuple(found)
+
+
+def _hold(cluster: Cluster, divergence: Divergence) -> None:
+    """Let somebody look at the cluster."""
+    click.echo(f"diverged   seen: {divergence.seen}; permitted: {', '.join(divergence.permitted)}", err=True)
+    click.echo(f"held       the brokers listen at {cluster.bootstrap()}", err=True)
+    click.echo("           press any key to heal the cluster and go on", err=True)
+    click.pause("")
 
 
 def _print_divergence(diverged: Diverged) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.errors import LockstepError
-from harness.lockstep.rules import machine
-from reference_model.machine import Outcomes, Part, State
-from reference_model.parameters import Parameters
+from reference_model.machine import Machine, Outcomes, Part, State
 from reference_model.search import WIDTH, Expansion, mask_of
 
-LARGEST = 100_000
+LARGEST = 400_000
 """How many states a belief may have; more would take longer than any answer."""
 
 
@@ -25,10 +23,11 @@ class BeliefTooLarge(LockstepError):
 class Belief:
     """A closed set of states."""
 
-    def __init__(self, parameters: Parameters, initial: State, *, largest: int = LARGEST) -> None:
+    def __init__(self, unseen: Machine, *, largest: int = LARGEST) -> None:
+        """`unseen` is what may happen without anybody seeing it, from its initial state on."""
         self._largest = largest
-        self._expansion = Expansion(machine(parameters, initial))
-        self._states = self._closed([self._expansion.pack(initial)])
+        self._expansion = Expansion(unseen)
+        self._states = self._closed([self._expansion.pack(unseen.initial)])
 
     def __len__(self) -> int:
         return len(self._states)
@@ -43,6 +42,17 @@ class Belief:
 
         Where none goes on the belief stays as it is; returns whether any does.
         """
+        after = self._changed(reads, effect)
+        if after:
+            self._states = self._closed(after)
+        return bool(after)
+
+    def would_be(self, reads: tuple[int, ...], effect: Callable[..., Outcomes], place: int) -> set[Part]:
+        """What might stand at a place if this were done or seen; the belief stays as it is."""
+        states = self._closed(self._changed(reads, effect))
+        return {part for (part,) in self._parts(states, (place,))}
+
+    def _changed(self, reads: tuple[int, ...], effect: Callable[..., Outcomes]) -> set[int]:
         mask = mask_of(reads)
         known: dict[int, tuple[int, ...]] = {}
         after: set[int] = set()
@@ -52,13 +62,14 @@ class Belief:
                 before = self._expansion.packing.unpack(state, reads)
                 known[key] = tuple(self._difference(reads, before, parts) for parts in effect(*before))
             after.update(state + difference for difference in known[key])
-        if after:
-            self._states = self._closed(after)
-        return bool(after)
+        return after
 
     def parts(self, *places: int) -> set[tuple[Part, ...]]:
         """What may stand at these places together."""
-        keys = {state & mask_of(places): state for state in self._states}
+        return self._parts(self._states, places)
+
+    def _parts(self, states: Iterable[int], places: tuple[int, ...]) -> set[tuple[Part, ...]]:
+        keys = {state & mask_of(places): state for state in states}
         return {self._expansion.packing.unpack(state, places) for state in keys.values()}
 
     def _difference(self, reads: tuple[int, ...], before: State, after: tuple[Part, ...]) -> int:

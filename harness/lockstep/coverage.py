@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
-from harness.lockstep.stepper import NOT_YET, Done
-from harness.lockstep.steps import Ask, AskEpochEnd, Elect, Read, Reassign, Step, Wait, Write
+from harness.lockstep.patience import NOT_YET
+from harness.lockstep.stepper import Done
+from harness.lockstep.steps import (
+    AddPartition,
+    Ask,
+    AskEpochEnd,
+    Elect,
+    EndTransaction,
+    Enter,
+    Exit,
+    GroupStep,
+    InitProducer,
+    Read,
+    Reassign,
+    Request,
+    Step,
+    Transact,
+    Wait,
+    Write,
+)
 from reference_model.errors import Error
 
 
@@ -33,26 +51,37 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """For each kind of cause, how many decisions of the controller it explains."""
 
 
-def coverage(steps: Sequence[Done]) -> Coverage:
-    kinds = [kind(done.step) for done in steps]
+def coverage(*walks: Sequence[Done]) -> Coverage:
+    """What was tried in one walk, or in several together."""
+    steps = list(chain.from_iterable(walks))
     return Coverage(
-        answers=_table(zip(kinds, map(answer, steps), strict=True)),
-        pairs=_table(pairwise(kinds)),
+        answers=_table((kind(done.step), answer(done)) for done in steps),
+        pairs=_table(pair for walk in walks for pair in pairwise(kind(done.step) for done in walk)),
         causes=_causes(steps),
     )
 
 
 def kind(step: Step) -> str:
     """A step without what is different each time."""
+    if isinstance(step, GroupStep) and not isinstance(step, Enter | Exit):
+        return f"{type(step).__name__.lower()} {step.claims}"
     match step:
         case Write():
-            return f"write with acks={step.acks}{'' if step.sender is None else ', idempotent'}"
+            idempotent = "" if step.sender is None else ", idempotent"
+            who = idempotent if step.transaction is None else ", transactional"
+            return f"write with acks={step.acks}{who}{', damaged' if step.corrupt else ''}"
         case Read():
             return f"read to the {step.reach}"
         case Ask():
             return "ask for the log start" if step.earliest else f"ask for the {step.reach}"
         case AskEpochEnd():
             return "ask for an epoch's end"
+        case InitProducer():
+            return "init a producer"
+        case AddPartition():
+            return "add the partition to a transaction"
+        case EndTransaction():
+            return "commit a transaction" if step.commit else "abort a transaction"
         case Elect():
             return "elect uncleanly" if step.unclean else "elect"
         case Wait():
@@ -63,18 +92,22 @@ def kind(step: Step) -> str:
 
 def answer(done: Done) -> str:
     """What came of a step, without what is different each time."""
+    if isinstance(done.step, Request | Transact | GroupStep):
+        return _answered(done)
     match done.step:
         case Elect() | Reassign():
             return "done" if done.seen == "done" else "refused"
-        case Write() | Read() | Ask() | AskEpochEnd():
-            if done.reply is None:
-                return NOT_YET if done.seen == NOT_YET else "no answer"
-            error = getattr(done.reply, "error", Error.NONE)
-            return "answered" if error is Error.NONE else str(error.name)
         case Wait():
             return done.seen
         case _:
             return "done"
+
+
+def _answered(done: Done) -> str:
+    if done.reply is None:
+        return NOT_YET if done.seen.startswith(NOT_YET) else "no answer"
+    error = getattr(done.reply, "error", Error.NONE)
+    return "answered" if error is Error.NONE else str(error.name)
 
 
 def _table(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:

@@ -12,19 +12,28 @@ from typing import Any, TypeAlias
 import msgspec
 
 from harness.lockstep.explaining import Occasions
+from harness.lockstep.groups.world import Plain, Times
 from harness.lockstep.handling import Told
 from harness.lockstep.world import Surroundings
 from reference_model.controller import Controller
 from reference_model.fetch import Fetch
+from reference_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from reference_model.groups.consumer import ConsumerGroupHeartbeat, HeartbeatAnswer
+from reference_model.groups.generations import JoinAnswer, SyncAnswer
+from reference_model.groups.offsets import FetchedOffset, OffsetCommit, OffsetFetch
 from reference_model.log import Epoch, Offset
 from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch
 from reference_model.produce import Produce, Produced, Unanswered
 from reference_model.registration import BrokerId
+from reference_model.transactions.coordinator import AddPartitionsToTxn, Answer, EndTxn, InitProducerId, Producer
 
-KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (Produce, Produced, Unanswered, Fetch, Told, ListOffsets, Listed, OffsetForLeaderEpoch, EndOfEpoch)
-}
+OF_PARTITIONS = (Produce, Produced, Unanswered, Fetch, Told, ListOffsets, Listed, OffsetForLeaderEpoch, EndOfEpoch)
+OF_TRANSACTIONS = (InitProducerId, AddPartitionsToTxn, EndTxn, Answer)
+OF_GROUPS = (
+    *(JoinGroup, JoinAnswer, SyncGroup, SyncAnswer, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, HeartbeatAnswer),
+    *(OffsetCommit, OffsetFetch, FetchedOffset, Plain),
+)
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (*OF_PARTITIONS, *OF_TRANSACTIONS, *OF_GROUPS)}
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +73,8 @@ class Ended(Event, frozen=True, kw_only=True):
 
     broker: BrokerId
     clean: bool
+    cut: bool = False
+    """Its machine lost power, and its log may end anywhere."""
 
 
 class Found(Event, frozen=True, kw_only=True):
@@ -121,7 +132,65 @@ class GaveUp(Event, frozen=True, kw_only=True):
     slot: int
 
 
-Events: TypeAlias = Began | Surrounded | Ended | Found | Started | Decided | Exchanged | Sent | Answered | GaveUp
+class Identified(Event, frozen=True, kw_only=True):
+    """A coordinator has told a client with a new transactional id who it is."""
+
+    producer: Producer
+
+
+class Leaves(Event, frozen=True, kw_only=True):
+    """A broker begins to shut down."""
+
+    broker: BrokerId
+
+
+class GroupBegan(Event, frozen=True, kw_only=True):
+    """Consumers may come to this group, of which nobody has heard yet."""
+
+    group: str
+    brokers: int
+    times: Times
+
+
+class CoordinatorElected(Event, frozen=True, kw_only=True):
+    """A broker leads the partition of __consumer_offsets that has the groups."""
+
+    leader: BrokerId
+    epoch: int
+    after_ms: int
+    """It did not yet then."""
+
+
+class GroupAsked(Event, frozen=True, kw_only=True):
+    """A consumer sent a request to a broker, as to the coordinator of its group."""
+
+    group: str
+    slot: int
+    broker: BrokerId
+    request: Named
+    at_ms: int
+
+
+class GroupAnswered(Event, frozen=True, kw_only=True):
+    """A consumer has the answer to what it had sent."""
+
+    group: str
+    slot: int
+    reply: Named
+    at_ms: int
+
+
+class GroupUnanswered(Event, frozen=True, kw_only=True):
+    """A consumer will never have the answer to what it had sent."""
+
+    group: str
+    slot: int
+
+
+OfGroup: TypeAlias = GroupAsked | GroupAnswered | GroupUnanswered
+OfGroups: TypeAlias = GroupBegan | CoordinatorElected | Leaves | OfGroup
+OfPartition: TypeAlias = Began | Surrounded | Ended | Found | Started | Decided | Exchanged | Sent | Answered | GaveUp
+Events: TypeAlias = OfPartition | Identified | OfGroups
 
 
 def write_events(path: Path, events: Iterable[Events]) -> None:

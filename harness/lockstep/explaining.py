@@ -13,6 +13,11 @@ from typing import NamedTuple
 from reference_model.controller import (
     Controller,
     alter_partition,
+    begin_alter_partition,
+    begin_failover,
+    begin_failure,
+    begin_reassignment,
+    begin_startup,
     create,
     elect_preferred,
     elect_unclean,
@@ -22,7 +27,6 @@ from reference_model.controller import (
     register,
     shut_down,
     unfence,
-    zookeeper,
 )
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
@@ -85,45 +89,29 @@ def explanations(
     """Every way from what the controller knew to what was seen of it, shortest first, and none that goes in circles."""
     ways = _ways(parameters, controller, seen, occasions, asked, seen.partition.partition_epoch)
     explained = [way for way in ways if _is_seen(parameters, way.controllers[-1], seen)]
-    noticed = [_noticed(way.controllers[-1], seen) for way in explained]
+    acted = shown(controller) != (seen.partition, seen.epoch)
+    noticed = [_noticed(way.controllers[-1], seen, gone=acted) for way in explained]
     return (way for way, brokers in zip(explained, noticed, strict=True) if brokers == max(noticed))
 
 
-def _noticed(controller: Controller, seen: Controller) -> int:
-    """How many brokers the controller knows to have come or gone.
+def _noticed(controller: Controller, seen: Controller, *, gone: bool) -> int:
+    """How many brokers the controller knows to have come, or to be gone.
 
-    ZooKeeper does not tell, but a controller that has time for anything has heard of that before.
+    ZooKeeper does not tell. A controller that has time for anything has heard of that before. As long as it was not
+    seen to do anything, it may not know who is gone, and decide once more as if it were there. That it may not yet know
+    who has come makes no difference: it knows, and nobody was told.
     """
     return sum(
         known is not None and known[:2] == registration[:2]  # the epoch, and whether it is there
         for broker, registration in seen.brokers
         for known in [controller.broker(broker)]
+        if gone or not registration.fenced
     )
 
 
-def unnoticed(
-    parameters: Parameters,
-    controller: Controller,
-    seen: Controller,
-    occasions: Occasions,
-    asked: Iterable[AlterPartition],
-) -> Iterator[Explanation]:
-    """Every way that leaves the partition as it is: a broker may have come or gone without anybody seeing it."""
-    return _ways(parameters, controller, seen, occasions, asked, controller.partition.partition_epoch)
-
-
-def unseen(
-    parameters: Parameters,
-    controller: Controller,
-    seen: Controller,
-    occasions: Occasions,
-    asked: Iterable[AlterPartition],
-) -> Iterator[Explanation]:
-    """Every way to the next change of the partition, on the way to what was seen."""
-    following = controller.partition.partition_epoch + 1
-    for way in _ways(parameters, controller, seen, occasions, asked, following):
-        if way.controllers[-1].partition.partition_epoch == following:
-            yield way
+def shown(controller: Controller) -> tuple[Registration, int]:
+    """What is seen of what a controller knows, but for brokers."""
+    return controller.shown or controller.partition, controller.epoch
 
 
 def _ways(
@@ -134,13 +122,18 @@ def _ways(
     asked: Iterable[AlterPartition],
     last: int,
 ) -> Iterator[Explanation]:
-    """Every way that does not go past this partition epoch."""
+    """Every way that does not go past this partition epoch.
+
+    In ZooKeeper mode each write is seen, so there is at most one on a way, and it is the last thing there.
+    """
     ways = [Explanation((), (controller,))]
     been = {controller}
     for _ in range(LONGEST + 1):
         yield from ways
         further = []
         for way in ways:
+            if parameters.mode is Mode.ZK and shown(way.controllers[-1]) != shown(controller):
+                continue
             for cause, after in _moves(parameters, way.controllers[-1], seen, occasions, asked):
                 if after not in been and after.partition.partition_epoch <= last:
                     been.add(after)
@@ -150,7 +143,7 @@ def _ways(
 
 def _is_seen(parameters: Parameters, controller: Controller, seen: Controller) -> bool:
     """Whether this may be what was seen. ZooKeeper does not tell whom its controller has noticed to be gone."""
-    if (controller.partition, controller.epoch) != (seen.partition, seen.epoch):
+    if shown(controller) != (seen.partition, seen.epoch):
         return False
     return parameters.mode is Mode.ZK or all(
         known is not None and known[:3] == registration[:3]  # the epoch, fenced, shutting down
@@ -167,19 +160,33 @@ def _moves(
     asked: Iterable[AlterPartition],
 ) -> Iterator[tuple[Cause, Controller]]:
     """What may move the controller next, and where to."""
+    if seen.epoch > controller.epoch:
+        yield Cause("another controller took over"), _taken_over(parameters, controller, seen)
+    if controller.writing:
+        yield Cause("it writes what it has begun"), controller.written()
+        return
     for request in asked:
-        after, error = alter_partition(parameters, controller, request)
+        after, error = _altered(parameters, controller, request)
         if error in (Error.NONE, Error.NEW_LEADER_ELECTED):
             yield Cause("a leader asked for another ISR", request.broker, granted=request), after
     for broker, registration in seen.brokers:
         yield from _of_broker(parameters, controller, broker, registration.epoch, seen, occasions)
+    yield from _gone(parameters, controller, occasions.silent)
     yield from _of_administrator(parameters, controller, occasions)
-    if parameters.mode is Mode.ZK:
-        yield Cause("an election where nobody led"), _elected_offline(parameters, controller)
-    if seen.epoch > controller.epoch:
-        yield Cause("another controller took over"), move(parameters, controller)._replace(epoch=seen.epoch)
-        if parameters.mode is Mode.ZK:
-            yield Cause("another controller took over, and begins"), _taken_over(controller, seen, occasions)
+
+
+def _altered(parameters: Parameters, controller: Controller, request: AlterPartition) -> tuple[Controller, Error]:
+    alter = begin_alter_partition if parameters.mode is Mode.ZK else alter_partition
+    return alter(parameters, controller, request)
+
+
+def _taken_over(parameters: Parameters, controller: Controller, seen: Controller) -> Controller:
+    """Another controller has read what was on record; ZooKeeper's also who is there."""
+    if parameters.mode is Mode.KRAFT:
+        return move(parameters, controller)._replace(epoch=seen.epoch)
+    for broker, registration in seen.brokers:
+        controller = controller.with_broker(broker, registration)
+    return begin_failover(parameters, controller)._replace(epoch=seen.epoch)
 
 
 def _of_broker(
@@ -196,18 +203,10 @@ def _of_broker(
     if target is not None and (known is None or known.epoch != epoch):
         previous = known.epoch if known is not None and broker in occasions.left else -1
         request = Register(broker, epoch, incarnation=target.incarnation, previous_epoch=previous)
-        for over in (False, True) if broker in occasions.silent else (False,):
-            after, error = register(parameters, controller, request, session_over=over)
-            if error is Error.NONE:
-                if parameters.mode is Mode.ZK:
-                    after = _before_election(parameters, controller, after, broker)
-                yield Cause("a broker registered", broker, registered=broker), after
+        for after in _registered(parameters, controller, request, silent=broker in occasions.silent):
+            yield Cause("a broker registered", broker, registered=broker), after
     if known is None:
         return
-    if broker in occasions.silent:
-        yield Cause("a session ended", broker), fence(parameters, controller, broker)
-        if parameters.mode is Mode.ZK:
-            yield from _half_fenced(parameters, controller, broker)
     if known.fenced:
         yield Cause("a broker was heard again", broker), unfence(parameters, controller, broker)
     if broker in occasions.leaving:
@@ -216,41 +215,27 @@ def _of_broker(
             yield Cause("a broker asked to leave", broker), after
 
 
-def _before_election(parameters: Parameters, before: Controller, after: Controller, broker: BrokerId) -> Controller:
-    """ZooKeeper's controller tells a new broker of its replicas as they are, and only then lets it lead.
-
-    KafkaController.onBrokerStartup: OnlineReplica is sent before triggerOnlinePartitionStateChange.
-    """
-    registration = after.broker(broker)
-    assert registration is not None
-    told = fence(parameters, before, broker).with_broker(broker, registration)
-    return told if _elected_offline(parameters, told) == after else after
-
-
-def _elected_offline(parameters: Parameters, controller: Controller) -> Controller:
-    return zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
+def _registered(
+    parameters: Parameters, controller: Controller, request: Register, *, silent: bool
+) -> Iterator[Controller]:
+    if parameters.mode is Mode.ZK:
+        yield begin_startup(parameters, controller, request)
+        return
+    for over in (False, True) if silent else (False,):
+        after, error = register(parameters, controller, request, session_over=over)
+        if error is Error.NONE:
+            yield after
 
 
-def _taken_over(controller: Controller, seen: Controller, occasions: Occasions) -> Controller:
-    """What ZooKeeper's new controller knows before it does anything: who is there, but not who was leaving."""
-    for broker, known in controller.brokers:
-        fenced = known.fenced or broker in occasions.silent
-        controller = controller.marked(broker, fenced=fenced, shutting_down=False)
-    return controller._replace(epoch=seen.epoch)
-
-
-def _half_fenced(
-    parameters: Parameters, controller: Controller, broker: BrokerId
-) -> Iterator[tuple[Cause, Controller]]:
-    """ZooKeeper's controller writes a partition's state once for the new leader, and again for the ISR.
-
-    In this order when a broker fails, in the other when it takes over itself (KafkaController.onControllerFailover).
-    """
-    gone = controller.marked(broker, fenced=True, shutting_down=False)
-    yield Cause("a broker is gone, and led no more", broker), _elected_offline(parameters, gone)
-    if controller == gone:
-        partition = zookeeper.remove_from_isr(parameters, controller.partition, broker)
-        yield Cause("a broker is gone, and left the ISR", broker), controller.with_partition(partition)
+def _gone(parameters: Parameters, controller: Controller, silent: Brokers) -> Iterator[tuple[Cause, Controller]]:
+    """Sessions that are over: KRaft's controller ends one after the other, ZooKeeper's may notice several at once."""
+    over = silent.difference(broker for broker, registration in controller.brokers if registration.fenced)
+    for broker in sorted(over):
+        noticed = parameters.mode is Mode.ZK
+        after = begin_failure(parameters, controller, [broker]) if noticed else fence(parameters, controller, broker)
+        yield Cause("a session ended", broker), after
+    if parameters.mode is Mode.ZK and len(over) > 1:
+        yield Cause("several sessions ended"), begin_failure(parameters, controller, over)
 
 
 def _of_administrator(
@@ -264,8 +249,8 @@ def _of_administrator(
     if occasions.assignment is None:
         return
     if controller.partition.replicas:
-        moved, _ = reassign(parameters, controller, occasions.assignment)
-        yield Cause("a reassignment"), moved
+        move_to = begin_reassignment if parameters.mode is Mode.ZK else reassign
+        yield Cause("a reassignment"), move_to(parameters, controller, occasions.assignment)[0]
     else:
         yield Cause("the creation of the topic"), create(parameters, controller, occasions.assignment)[0]
 

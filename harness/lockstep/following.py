@@ -5,42 +5,61 @@ It knows no cluster. Brokers have the model's numbers, from 0 on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial, reduce
 from itertools import chain, combinations, pairwise
 from typing import Any, NoReturn
 
 from harness.lockstep.belief import Belief
+from harness.lockstep.canonical import history, renewed, renewed_request
+from harness.lockstep.divergence import Divergence
 from harness.lockstep.events import Answered as AnsweredLate
-from harness.lockstep.events import Began, Decided, Ended, Events, Exchanged, Found, GaveUp, Sent, Started, Surrounded
-from harness.lockstep.explaining import Explained, Explanation, Occasions, explanations, in_common, unnoticed, unseen
-from harness.lockstep.handling import Reading, as_asked, handle, in_words
-from harness.lockstep.rules import as_sent
+from harness.lockstep.events import (
+    Began,
+    CoordinatorElected,
+    Decided,
+    Ended,
+    Events,
+    Exchanged,
+    Found,
+    GaveUp,
+    GroupAnswered,
+    GroupAsked,
+    GroupBegan,
+    GroupUnanswered,
+    Identified,
+    Leaves,
+    Sent,
+    Started,
+    Surrounded,
+)
+from harness.lockstep.explaining import Cause, Explained, Explanation, Occasions, explanations, in_common
+from harness.lockstep.groups.following import Groups
+from harness.lockstep.handling import Reading, Told, as_asked, handle, in_words
+from harness.lockstep.rules import machine
 from harness.lockstep.wording import Wording, disk_in_words
-from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, before_creation
-from reference_model.cluster import Altering, Broker, Fetching, Metadata, knowing, tidied
+from harness.lockstep.world import (
+    Answered,
+    Asked,
+    Operation,
+    Places,
+    Surroundings,
+    Transactions,
+    Waits,
+    before_creation,
+)
+from reference_model.cluster import Altering, Broker, Fetching, Metadata, knowing
 from reference_model.cluster import Answered as Altered
 from reference_model.controller import Controller
 from reference_model.in_sync import lag_passes, shrink
 from reference_model.log import Epoch, Offset
-from reference_model.machine import Outcomes, Part, State
+from reference_model.machine import Outcomes, Part
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import AlterPartition, BrokerId, Brokers, Registration
 from reference_model.replica import restart
+from reference_model.transactions.coordinator import InitProducerId, Producer, init_producer_id
 
 NO_PARTITION = Registration(replicas=(), isr=frozenset())
-
-
-class Divergence(Exception):
-    """No state of the model explains what was seen."""
-
-    def __init__(self, seen: str, permitted: tuple[str, ...], before: list[State]) -> None:
-        super().__init__(seen)
-        self.seen = seen
-        self.permitted = permitted
-        """What would have been explained, in words."""
-        self.before = before
-        """The belief just before."""
 
 
 class Following:
@@ -56,7 +75,8 @@ class Following:
         """Whose process has been started."""
         self.places = Places(len(began.controller.brokers))
         nothing = began.controller.with_partition(NO_PARTITION)
-        self.belief = Belief(parameters, before_creation(nothing))
+        self.belief = Belief(machine(parameters, before_creation(nothing)))
+        self.groups = Groups(parameters.groups, began.ids, reading)
         creation = Occasions(assignment=began.controller.partition.replicas)
         self._decide(began.controller, creation)
 
@@ -66,11 +86,13 @@ class Following:
             case Surrounded():
                 self._surround(event.surroundings)
             case Ended():
-                self._end(event.broker, clean=event.clean)
+                self._end(event)
+                self.groups.tell(event)
             case Found():
                 self._find(event)
             case Started():
                 self._start(event.broker)
+                self.groups.tell(event)
             case Decided():
                 self._decide(event.controller, event.occasions)
             case Exchanged():
@@ -81,25 +103,35 @@ class Following:
                 self._answer(event.slot, event.reply.back())
             case GaveUp():
                 self._give_up(event.slot)
+            case Identified():
+                self._identify(event.producer)
             case Began():
                 raise TypeError("a partition is created once")
+            case GroupBegan() | CoordinatorElected() | Leaves() | GroupAsked() | GroupAnswered() | GroupUnanswered():
+                self.groups.tell(event)
 
     # What is done
 
     def _surround(self, surroundings: Surroundings) -> None:
         """Something is certain from now on: who is cut off or paused, what time has passed."""
-        self.belief.change((Places.SURROUNDINGS,), lambda _: [(surroundings,)])
 
-    def _end(self, broker: BrokerId, *, clean: bool) -> None:
+        def surrounded(before: Surroundings, transactions: Transactions) -> Outcomes:
+            hit = surroundings.disturbances > before.disturbances
+            return [(surroundings, transactions.disturbed() if hit else transactions)]
+
+        self.belief.change((Places.SURROUNDINGS, self.places.transactions), surrounded)
+
+    def _end(self, event: Ended) -> None:
         """A broker's process has ended; cleanly, its high watermark is on its disk, otherwise any older one may be.
 
         With it ends what was on its way to it: fetches, and answers of others.
         """
+        broker = event.broker
         self._starting.discard(broker)
         silenced = unheard(self.places, broker)
 
         def ended(metadata: Metadata, process: Broker, *_: Fetching) -> Outcomes:
-            for stopped in _stopped(process, clean=clean):
+            for stopped in _stopped(process, event):
                 yield knowing(metadata, broker, None), stopped, *(None for _ in silenced)
 
         self.belief.change((Places.METADATA, self.places.broker(broker), *silenced), ended)
@@ -109,26 +141,20 @@ class Following:
         self.belief.change((self.places.altering(broker),), lambda _: [(None,)])
         self._starting.add(broker)
 
+    def _identify(self, producer: Producer) -> None:
+        """There is a transactional id now; nobody asked about it before."""
+        known, _ = init_producer_id(None, InitProducerId(), self.parameters, fresh=producer.id)
+        self.belief.change((self.places.transactions,), lambda _: [(Transactions(known),)])
+
     # What is seen
 
     def _decide(self, seen: Controller, occasions: Occasions) -> None:
         """The controller was seen to know this."""
-        if self.parameters.mode is Mode.ZK:
-            self._go_on(seen, occasions, unnoticed)
-        for _ in range(self._skipped(seen)):
-            self._go_on(seen, occasions, unseen)
-        if not self._go_on(seen, occasions, explanations):
+        if not self._go_on(seen, occasions):
             self._diverge(f"the controller knows {self.wording.controller(seen)}", self._decisions(occasions))
 
-    def _skipped(self, seen: Controller) -> int:
-        """How many changes of the partition came before this one unseen: ZooKeeper's znodes have no history."""
-        if self.parameters.mode is not Mode.ZK:
-            return 0
-        known = [metadata.controller.partition.partition_epoch for (metadata,) in self.belief.parts(Places.METADATA)]
-        return max(0, int(seen.partition.partition_epoch - max(known) - 1))
-
-    def _go_on(self, seen: Controller, occasions: Occasions, ways: Callable[..., Iterable[Explanation]]) -> bool:
-        """The controller goes on in one of these ways; returns whether it may have."""
+    def _go_on(self, seen: Controller, occasions: Occasions) -> bool:
+        """The controller goes on to what was seen; returns whether it may have."""
         brokers = self.places.brokers
         found: set[Explanation] = set()
 
@@ -136,12 +162,10 @@ class Following:
             before = parts[: len(brokers)], parts[len(brokers) :]
             gone = metadata.controller.partition.isr - seen.partition.isr
             for processes, altering in [before, *self._shrinking(around, gone, *before)]:
-                asked = tuple(
-                    as_sent(slot, processes[slot.broker]) for slot in altering if isinstance(slot, AlterPartition)
-                )
-                for way in ways(self.parameters, metadata.controller, seen, occasions, asked):
+                asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
+                for way in explanations(self.parameters, metadata.controller, seen, occasions, asked):
                     found.add(way)
-                    yield around, *self._after(metadata, list(processes), list(altering), way)
+                    yield around, *self._after(metadata, processes, list(altering), way, seen)
 
         reads = (*map(self.places.broker, brokers), *map(self.places.altering, brokers))
         went_on = self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained)
@@ -167,7 +191,12 @@ class Following:
                         )
 
     def _after(
-        self, metadata: Metadata, processes: list[Broker], altering: list[Altering], way: Explanation
+        self,
+        metadata: Metadata,
+        processes: Iterable[Broker],
+        altering: list[Altering],
+        way: Explanation,
+        registered: Controller,
     ) -> tuple[Part, ...]:
         """What stands where the controller went this way: leaders are answered, and brokers may learn of it."""
         told = [after for before, after in pairwise(way.controllers) if before.partition != after.partition]
@@ -180,12 +209,25 @@ class Following:
                 altering[cause.granted.broker] = Altered(asked, after.partition)
         metadata = metadata._replace(log=(*metadata.log, *news))
         for cause, after in zip(way.causes, way.controllers[1:], strict=True):
-            if cause.registered is not None:
-                was = processes[cause.registered]
-                processes[cause.registered] = self._registered(was, after)
-                if not was.running:
-                    metadata = knowing(metadata, cause.registered, self._told_first(metadata, after))
-        return tidied(metadata), *processes, *altering
+            for broker in self._heard_of(cause, after, registered):
+                if metadata.known[broker] is None:
+                    metadata = knowing(metadata, broker, self._told_first(metadata, after))
+        known = [self._registered(process, registered) for process in processes]
+        sent = (renewed_request(slot, process.replica) for slot, process in zip(altering, known, strict=True))
+        return history(self.parameters, metadata, known), *known, *sent
+
+    def _heard_of(self, cause: Cause, after: Controller, registered: Controller) -> Iterator[BrokerId]:
+        """Whom a controller tells of the partition from then on.
+
+        Who registers and, in ZooKeeper mode, all that are there when it takes over (onControllerFailover).
+        """
+        if cause.registered is not None:
+            yield cause.registered
+        elif self.parameters.mode is Mode.ZK:
+            for broker, known in after.brokers:
+                now = registered.broker(broker)
+                if broker in self._starting and not known.fenced and now is not None and now.epoch == known.epoch:
+                    yield broker
 
     def _told_first(self, metadata: Metadata, registered: Controller) -> int:
         """Where what a new broker is told begins: in ZooKeeper mode with what stood when it registered."""
@@ -193,15 +235,17 @@ class Following:
             return len(metadata.log) - 1
         return metadata.log.index(registered) if registered in metadata.log else 0
 
-    def _registered(self, process: Broker, controller: Controller) -> Broker:
+    def _registered(self, process: Broker, seen: Controller) -> Broker:
         """A broker knows its epoch; one that has just started will learn of what was decided up to that, or later.
 
-        BrokerServer.startup installs its publishers when it has caught up with its own registration.
+        BrokerServer.startup installs its publishers when it has caught up with its own registration. In ZooKeeper mode
+        a broker serves when it has its znode, whether the controller has noticed that or not.
         """
         broker = process.replica.broker
-        registration = controller.broker(broker)
-        assert registration is not None
-        process = process._replace(replica=process.replica._replace(broker_epoch=registration.epoch))
+        registration = seen.broker(broker)
+        if registration is None or registration.epoch == process.replica.broker_epoch:
+            return process
+        process = process._replace(replica=renewed(process.replica._replace(broker_epoch=registration.epoch)))
         return process._replace(running=True) if broker in self._starting else process
 
     def _decisions(self, occasions: Occasions) -> set[str]:
@@ -231,13 +275,16 @@ class Following:
         """A client asks a broker, and has the answer before anything else is seen."""
         asked = Asked(event.broker, self._reading(event.request.back()), event.reply.back())
 
-        def handled(process: Broker) -> Outcomes:
+        def handled(asked: Asked, process: Broker) -> Outcomes:
             if process.running:
                 for replica, after in handle(self.parameters, process.replica, asked):
-                    if isinstance(after, Answered):
+                    if isinstance(after, Asked | Answered):
                         yield (process._replace(replica=replica),)
 
-        if not self.belief.change((self.places.broker(event.broker),), handled):
+        place = (self.places.broker(event.broker),)
+        if isinstance(asked.reply, Told) and self.belief.change(place, partial(handled, asked)):
+            asked = asked._replace(begun=True)  # it has looked at its offsets, and reads after that
+        if not self.belief.change(place, partial(handled, asked)):
             self._diverge(in_words(asked.reply), self._replies(asked))
 
     def _ask(self, event: Sent) -> None:
@@ -254,10 +301,10 @@ class Following:
             return [(None,)] if operation == Answered(reply) else []
 
         if not self.belief.change((place,), agrees):
-            operations = [operation for (operation,) in self.belief.parts(place)]
-            asked = [operation for operation in operations if isinstance(operation, Asked)]
-            others = {in_words(operation.reply) for operation in operations if isinstance(operation, Answered)}
-            self._diverge(in_words(reply), others.union(*map(self._replies, asked)))
+            operations = self.belief.would_be((place,), _whatever_is_answered, place)
+            answers = {in_words(operation.reply) for operation in operations if isinstance(operation, Answered)}
+            waits = {"no answer yet"} if any(isinstance(operation, Waits) for operation in operations) else set()
+            self._diverge(in_words(reply), answers | waits)
 
     def _replies(self, asked: Asked) -> set[str]:
         """What might be answered to a request, by anyone who explains what was seen before it."""
@@ -277,7 +324,12 @@ class Following:
         self.belief.change((self.places.operation(slot),), unknown)
 
     def _diverge(self, seen: str, permitted: set[str]) -> NoReturn:
-        raise Divergence(seen, tuple(sorted(permitted)), self.belief.states)
+        raise Divergence(seen, tuple(sorted(permitted)), self.belief.states, self.wording)
+
+
+def _whatever_is_answered(operation: Operation) -> Outcomes:
+    """A request of which nobody knows how it is answered."""
+    return [(operation if operation is None or isinstance(operation, Answered) else operation._replace(reply=None),)]
 
 
 def unheard(places: Places, broker: BrokerId) -> tuple[int, ...]:
@@ -288,12 +340,14 @@ def unheard(places: Places, broker: BrokerId) -> tuple[int, ...]:
     return *fetches, *answers
 
 
-def _stopped(process: Broker, *, clean: bool) -> Iterator[Broker]:
-    replica = process.replica
-    lowest = replica.high_watermark if clean else replica.log.start
-    for high_watermark in range(lowest, replica.high_watermark + 1):
-        after = restart(replica, replica.broker_epoch, end=replica.log.end, high_watermark=high_watermark)
-        yield Broker(after, running=False, clean=clean)
+def _stopped(process: Broker, event: Ended) -> Iterator[Broker]:
+    """What may be left of a broker without its process."""
+    replica, log = process.replica, process.replica.log
+    lowest = replica.high_watermark if event.clean else log.start
+    for end in range(log.start if event.cut else log.end, log.end + 1):
+        for high_watermark in range(min(lowest, end), min(replica.high_watermark, end) + 1):
+            after = restart(replica, replica.broker_epoch, end=end, high_watermark=high_watermark)
+            yield Broker(after, running=False, clean=event.clean)
 
 
 def _some_of(brokers: Sequence[BrokerId]) -> Iterator[tuple[BrokerId, ...]]:

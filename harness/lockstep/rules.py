@@ -10,8 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from harness.lockstep.canonical import canonical, passed_over, without_stale
 from harness.lockstep.handling import handle
-from harness.lockstep.world import Answered, Asked, Places, Surroundings, Waits
+from harness.lockstep.transacting import (
+    TransactionRules,
+    asks_coordinator,
+    is_decided,
+    is_transactional,
+    is_uncertain,
+)
+from harness.lockstep.world import Admitted, Answered, Asked, Places, Surroundings, Waits, acts
 from reference_model.cluster import Altering, Bounds, Broker, Fetching, Metadata, knowing, next_known, timeless
 from reference_model.cluster import Answered as Altered
 from reference_model.controller import alter_partition
@@ -38,6 +46,7 @@ class _Rules:
     def __init__(self, parameters: Parameters, places: Places) -> None:
         self.parameters = parameters
         self.places = places
+        self.transactions = TransactionRules(parameters)
 
     def all(self) -> Iterator[Rule]:
         for broker in self.places.brokers:
@@ -47,11 +56,15 @@ class _Rules:
         for slot in self.places.operations:
             for broker in self.places.brokers:
                 yield from self.of_operation(slot, broker)
+                yield from self.of_transactional_write(slot, broker)
+        yield from self.of_transactions()
 
     def of_broker(self, b: BrokerId) -> Iterator[Rule]:
         around, metadata = Places.SURROUNDINGS, Places.METADATA
         broker, altering = self.places.broker(b), self.places.altering(b)
-        yield _rule(f"{b} learns what the controller decided", (metadata, around, broker), partial(self.learns, b))
+        answers = [self.places.fetching(b, other) for other in self.places.brokers if other != b]
+        learns = (metadata, around, broker, *answers)
+        yield _rule(f"{b} learns what the controller decided", learns, partial(self.learns, b))
         yield _rule(f"{b} hears of the partition", (broker, around, metadata), partial(self.hears, b))
         yield _rule(f"{b} is refused an ISR", (altering, metadata, broker), self.is_refused, _is(AlterPartition))
         yield _rule(f"{b} hears of the ISR it asked for", (altering, around, broker), self.settles, _is(Altered))
@@ -68,23 +81,52 @@ class _Rules:
     def of_operation(self, slot: int, b: BrokerId) -> Iterator[Rule]:
         around, operation, broker = Places.SURROUNDINGS, self.places.operation(slot), self.places.broker(b)
         reads = (operation, around, broker)
-        yield _rule(f"{b} handles operation {slot}", reads, self.handles, lambda op: _is(Asked)(op) and op.broker == b)
+        yield _rule(f"{b} handles operation {slot}", reads, self.handles, lambda op: _is_plain(op) and op.broker == b)
         waits = lambda op: _is(Waits)(op) and op.broker == b  # noqa: E731 - the guard of two rules
         yield _rule(f"{b} completes operation {slot}", reads, self.completes, waits)
         yield _rule(f"operation {slot} expires on {b}", reads, partial(self.expires, slot), waits)
 
+    def of_transactional_write(self, slot: int, b: BrokerId) -> Iterator[Rule]:
+        operation = self.places.operation(slot)
+        reads = (operation, Places.SURROUNDINGS, self.places.broker(b), self.places.transactions)
+        asks = partial(self.transactions.admits, b)
+        yield _rule(f"{b} admits operation {slot}", reads, asks, lambda op: is_transactional(op) and op.broker == b)
+        appends = self.transactions.appends
+        yield _rule(f"{b} appends operation {slot}", reads, appends, lambda op: _is(Admitted)(op) and op.broker == b)
+
+    def of_transactions(self) -> Iterator[Rule]:
+        around, place, rules = Places.SURROUNDINGS, self.places.transactions, self.transactions
+        for slot in self.places.operations:
+            reads = (self.places.operation(slot), around, place)
+            yield _rule(f"the coordinator handles operation {slot}", reads, rules.coordinates, asks_coordinator)
+        for b in self.places.brokers:
+            reads = (place, around, self.places.broker(b))
+            yield _rule(f"{b} takes a marker", reads, rules.marks, is_decided)
+            yield _rule(f"the marker on {b} is known to be replicated", reads, rules.completes, is_decided)
+        yield _rule("a transaction without markers ends", (place, around), rules.completes_without_markers, is_decided)
+        yield _rule("another broker coordinates", (place, around), rules.is_taken_over, is_uncertain)
+
     # Brokers and the controller
 
     def learns(
-        self, b: BrokerId, metadata: Metadata, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Metadata, Surroundings, Broker]]:
-        """A broker learns who leads and who is there. One that has just started learns what it has found, too."""
-        if not _acts(around, broker) or b in around.deaf:
+        self, b: BrokerId, metadata: Metadata, around: Surroundings, broker: Broker, *fetching: Fetching
+    ) -> Iterator[tuple[Part, ...]]:
+        """A broker learns who leads and who is there. One that has just started learns what it has found, too.
+
+        What changes nothing need not be learned: who has not can still learn all that one may who has.
+        """
+        if not acts(around, broker) or b in around.deaf:
             return
         for position in _news(self.parameters, metadata, broker.replica):
             new = metadata.log[position]
-            replica = timeless(learn(self.parameters, broker.replica, new.partition, new.brokers))
-            yield knowing(metadata, b, position), around, broker._replace(replica=replica)
+            if self.parameters.mode is Mode.ZK and not _told(metadata, b, position):
+                continue
+            for found in _found(broker.replica):
+                replica = canonical(self.parameters, learn(self.parameters, found, new.partition, new.brokers))
+                if replica != broker.replica:
+                    left = (without_stale(replica, one) for one in fetching)
+                    after = passed_over(self.parameters, knowing(metadata, b, position), replica)
+                    yield after, around, broker._replace(replica=replica), *left
 
     def hears(
         self, b: BrokerId, broker: Broker, around: Surroundings, metadata: Metadata
@@ -95,7 +137,7 @@ class _Rules:
         replica for a moment before that has an epoch (ReplicaManager.getOrCreatePartition).
         """
         replicas, replica = metadata.controller.partition.replicas, broker.replica
-        if not replicas or not _acts(around, broker) or metadata.known[b] is None or replica.hosting is Hosting.HERE:
+        if not replicas or not acts(around, broker) or metadata.known[b] is None or replica.hosting is Hosting.HERE:
             return
         if self.parameters.mode is Mode.ZK and replica.hosting is Hosting.UNKNOWN:
             yield broker._replace(replica=hear(replica)), around, metadata
@@ -106,7 +148,7 @@ class _Rules:
         self, asked: AlterPartition, metadata: Metadata, broker: Broker
     ) -> Iterator[tuple[Altering, Metadata, Broker]]:
         """The controller refuses, which nobody sees. What it grants is seen, and explained elsewhere (`explaining`)."""
-        _, error = alter_partition(self.parameters, metadata.controller, as_sent(asked, broker))
+        _, error = alter_partition(self.parameters, metadata.controller, asked)
         if error is not Error.NONE and not sent_again(error):
             yield None if error in AWAITING_METADATA else Altered(asked, error), metadata, broker
 
@@ -114,7 +156,7 @@ class _Rules:
         self, altered: Altered, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Altering, Surroundings, Broker]]:
         """A leader hears what became of the ISR that it asked for."""
-        if _acts(around, broker):
+        if acts(around, broker):
             replica = settle(self.parameters, broker.replica, altered.request, altered.answer)
             yield None, around, broker._replace(replica=replica)
 
@@ -125,14 +167,14 @@ class _Rules:
         altering: Altering,
     ) -> Iterator[tuple[Fetching, Surroundings, Broker, Broker, Altering]]:  # fmt: skip
         """A follower asks for what comes next. Where the leader is paused the request waits for it."""
-        fetch = request(follower.replica)
-        if fetch is None or fetch.leader != to or (f, to) in around.cut or not _acts(around, follower):
+        fetch = self._request(follower.replica)
+        if fetch is None or fetch.leader != to or (f, to) in around.cut or not acts(around, follower):
             return
         if to in around.paused:
             yield fetch, around, follower, leader, altering
             return
         for answered, _, led, asks in self.answers(fetch, around, leader, altering):
-            if answered is not None and take(self.parameters, follower.replica, answered) == follower.replica:
+            if answered is not None and self._taken(follower.replica, answered) == follower.replica:
                 answered = None  # it tells the follower nothing
             if (answered, led, asks) != (fetching, leader, altering):
                 yield answered, around, follower, led, asks
@@ -141,7 +183,7 @@ class _Rules:
         self, fetch: ReplicaFetch, around: Surroundings, broker: Broker, altering: Altering
     ) -> Iterator[tuple[ReplicaFetched | None, Surroundings, Broker, Altering]]:
         """A broker answers a follower, and may want it in the ISR; the answer is lost where the link was cut since."""
-        if not _acts(around, broker):
+        if not acts(around, broker):
             return
         replica, answered = answer(self.parameters, broker.replica, fetch)
         replica = timeless(replica)
@@ -150,15 +192,27 @@ class _Rules:
                 altering = asked_for(replica)
             else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
                 replica = rolled_back(replica)
-        arrives = (fetch.follower, fetch.leader) not in around.cut
+        heeded = answered.error in (Error.NONE, Error.OFFSET_OUT_OF_RANGE)  # others change nothing
+        arrives = (fetch.follower, fetch.leader) not in around.cut and heeded
         yield answered if arrives else None, around, broker._replace(replica=replica), altering
 
     def takes(
         self, fetched: ReplicaFetched, around: Surroundings, follower: Broker
     ) -> Iterator[tuple[Fetching, Surroundings, Broker]]:
         """A follower appends or truncates."""
-        if _acts(around, follower):
-            yield None, around, follower._replace(replica=take(self.parameters, follower.replica, fetched))
+        if acts(around, follower):
+            yield None, around, follower._replace(replica=self._taken(follower.replica, fetched))
+
+    def _request(self, follower: Replica) -> ReplicaFetch | None:
+        """What a follower asks for; only KRaft's says which registration it has."""
+        fetch = request(follower)
+        return fetch._replace(broker_epoch=0) if fetch is not None and self.parameters.mode is Mode.ZK else fetch
+
+    def _taken(self, follower: Replica, fetched: ReplicaFetched) -> Replica:
+        """What a follower makes of an answer; a process that ended has none on its way (`following`)."""
+        if self.parameters.mode is Mode.ZK:
+            fetched = fetched._replace(request=fetched.request._replace(broker_epoch=follower.broker_epoch))
+        return take(self.parameters, follower, fetched)
 
     def lags(
         self, f: BrokerId, to: BrokerId, around: Surroundings, leader: Broker
@@ -179,9 +233,9 @@ class _Rules:
 
     def handles(
         self, asked: Asked, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Waits | Answered, Surroundings, Broker]]:
+    ) -> Iterator[tuple[Asked | Waits | Answered, Surroundings, Broker]]:
         """A broker looks at a client's request: what it answers is known at once, or when a write is committed."""
-        if not _acts(around, broker):
+        if not acts(around, broker):
             return
         for replica, reply in handle(self.parameters, broker.replica, asked):
             yield reply, around, broker._replace(replica=replica)
@@ -190,7 +244,7 @@ class _Rules:
         self, waits: Waits, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
         """A write is committed, or cannot be any more by this broker."""
-        if _acts(around, broker) and broker.replica.broker_epoch == waits.incarnation:
+        if acts(around, broker) and broker.replica.broker_epoch == waits.incarnation:
             reply = complete(self.parameters, broker.replica, waits.waiting)
             if reply is not None and waits.reply in (None, reply):
                 yield Answered(reply), around, broker
@@ -200,8 +254,19 @@ class _Rules:
     ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
         """A write waited for as long as its producer said, and stays where it is (DelayedProduce.onExpiration)."""
         reply = Produced(Error.REQUEST_TIMED_OUT)
-        if slot in around.expired and _acts(around, broker) and waits.reply in (None, reply):
+        if slot in around.expired and acts(around, broker) and waits.reply in (None, reply):
             yield Answered(reply), around, broker
+
+
+def _found(replica: Replica) -> Iterator[Replica]:
+    """With which high watermark a broker goes on that is told of its replica.
+
+    While it has none the log stays, but its high watermark is not among those that are written down from time to time:
+    it may be forgotten (ReplicaManager.checkpointHighWatermarks, Partition.createLog).
+    """
+    yield replica
+    if replica.hosting is Hosting.ELSEWHERE and replica.high_watermark > replica.log.start:
+        yield replica._replace(high_watermark=replica.log.start)
 
 
 def _rule(
@@ -214,6 +279,11 @@ def _is(kind: type) -> Callable[[object], bool]:
     return lambda part: isinstance(part, kind)
 
 
+def _is_plain(operation: object) -> bool:
+    """A request that concerns nobody but the broker that is asked."""
+    return isinstance(operation, Asked) and not asks_coordinator(operation) and not is_transactional(operation)
+
+
 def _nothing(part: object) -> bool:
     return part is None
 
@@ -222,16 +292,21 @@ def _leads(broker: Broker) -> bool:
     return broker.replica.leadership is not None
 
 
-def _acts(around: Surroundings, broker: Broker) -> bool:
-    return broker.running and broker.replica.broker not in around.paused
-
-
 def _news(parameters: Parameters, metadata: Metadata, replica: Replica) -> range:
     further = next_known(parameters, LEARNING, metadata, replica.broker)
     found = metadata.known[replica.broker]
     return range(found, len(metadata.log)) if found is not None and replica.leader_epoch < 0 else further
 
 
-def as_sent(asked: AlterPartition, broker: Broker) -> AlterPartition:
-    """A broker that registers anew sends again what it asked for, under its new epoch (AlterPartitionManager)."""
-    return asked._replace(broker_epoch=broker.replica.broker_epoch)
+def _told(metadata: Metadata, b: BrokerId, position: int) -> bool:
+    """Whether ZooKeeper's controller tells a broker of this, or that it has no replica any more.
+
+    It says so once, and only to a broker that is there: who is away when it loses its replica keeps it.
+    """
+    known = metadata.known[b]
+    later = metadata.log[known : position + 1] if known is not None else ()
+    without = next((new for new in later if b not in new.partition.replicas), None)
+    if without is None or b in metadata.log[position].partition.replicas:
+        return True
+    registered = without.broker(b)
+    return registered is not None and not registered.fenced

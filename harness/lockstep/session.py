@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +18,16 @@ from harness.cluster.spec import ClusterSpec
 from harness.disk import replace_file
 from harness.heal import owning
 from harness.java import find_java
+from harness.lockstep.controls import Control, controls
 from harness.lockstep.coverage import Coverage, coverage
-from harness.lockstep.events import Began, write_events
+from harness.lockstep.divergence import Divergence
+from harness.lockstep.events import write_events
 from harness.lockstep.shrinking import in_order, shrunk
 from harness.lockstep.stepper import Done
 from harness.lockstep.steps import Step
 from harness.lockstep.walking import OVERRIDES, Walked, parameters_of, random_steps, walk
-from harness.lockstep.wording import Believed, Wording
-from harness.lockstep.wrong_models import WRONG_MODELS, WrongModel, judge
+from harness.lockstep.wording import Believed
+from harness.lockstep.wrong_models import WRONG_MODELS, WrongModel
 from harness.node_logs import Excerpt, excerpts
 from harness.progress import Progress
 from harness.rundir import RunDirectory, cluster_arguments
@@ -34,8 +36,12 @@ from reference_model.parameters import Parameters
 STEPS = "steps.jsonl"
 EVENTS = "events.jsonl"
 VERDICT = "verdict.json"
+Hold = Callable[[Cluster, Divergence], None]
+"""Is given a cluster that has just diverged, and may take its time."""
 QUICK_NS = 200_000_000
 """Steps that take longer wait for something: an ISR, an election, an answer."""
+SHRINK_S = 600.0
+"""For how long fewer steps are looked for: each attempt is a walk."""
 BEFORE_NS = 3_000_000_000
 AFTER_NS = 200_000_000
 """How much of the nodes' logs is kept before the step that diverged, and after."""
@@ -77,18 +83,6 @@ class Diverged(msgspec.Struct, frozen=True, kw_only=True):
     """Fewer steps that diverge on a fresh topic, too, if they were looked for."""
 
 
-class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """A wrong model, held to the same walk."""
-
-    name: str
-    says: str
-    diverged_after: int | None
-    """So many things that it was told, or None if it could explain them all."""
-    step: int | None
-    """During which step that was."""
-    seen: str | None
-
-
 class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of a walk."""
 
@@ -107,6 +101,31 @@ class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WalkOptions:
+    """How a walk is taken, and what is done about it afterwards."""
+
+    steps: int
+    controls: bool = False
+    """Wrong models are held to the same walk, too."""
+    wrong: WrongModel | None = None
+    """A wrong model takes the place of the right one, so that the cluster should seem to diverge."""
+    shrink: bool = False
+    """After a divergence, fewer steps are looked for that diverge, too."""
+    hold: Hold | None = None
+    """Is given a cluster that diverges, as it is, before it is healed."""
+
+    def arguments(self) -> list[str]:
+        """What to type for it."""
+        return [
+            *("--steps", str(self.steps)),
+            *(["--controls"] if self.controls else []),
+            *(["--wrong-model", self.wrong.name] if self.wrong else []),
+            *(["--shrink"] if self.shrink else []),
+            *(["--hold"] if self.hold else []),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stepped:
     """A walk that came to its end."""
 
@@ -115,46 +134,49 @@ class Stepped:
 
 
 def step(
-    spec: ClusterSpec,
-    *,
-    backend: Backend,
-    seed: int,
-    steps: int,
-    runs: Path,
-    progress: Progress,
-    controls: bool = False,
-    wrong: WrongModel | None = None,
-    shrink: bool = False,
+    spec: ClusterSpec, *, backend: Backend, seed: int, options: WalkOptions, runs: Path, progress: Progress
 ) -> Stepped:
-    """Take so many steps, drawn from a seed, on a fresh cluster, until they are done or the cluster diverges.
-
-    `controls` are wrong models that are held to the same walk afterwards; a `wrong` model takes the place of the right
-    one, so that the cluster should seem to diverge. `shrink` looks for fewer steps that diverge, too.
-    """
+    """Take steps that are drawn from a seed, on a fresh cluster, until they are done or the cluster diverges."""
     spec = msgspec.structs.replace(spec, overrides={**OVERRIDES, **spec.overrides})
-    asked = ["lockstep", "step", "--seed", str(seed), "--steps", str(steps)]
-    asked += ["--controls"] if controls else []
-    asked += ["--wrong-model", wrong.name] if wrong else []
-    asked += ["--shrink"] if shrink else []
+    asked = ["lockstep", "step", "--seed", str(seed), *options.arguments()]
     with recorded_cluster(
         spec, backend=backend, scenario="step", seed=seed, asked=asked, runs=runs, progress=progress
     ) as (directory, cluster):
         parameters = parameters_of(cluster)
-        with directory.phase("walk"), progress.action(f"taking {steps} steps"), StepLog(directory.path) as log:
-            walked = walk(cluster, random_steps(seed, steps), parameters, log.add, wrong=wrong)
-        write_events(directory.path / EVENTS, walked.events)
-        verdict = verdict_of(directory.info.run, walked, logs_around(directory.path, walked), wrong=wrong)
-        save_verdict(directory.path, verdict)  # what follows may take long, and be interrupted
-        if shrink and verdict.diverged is not None:
-            with directory.phase("shrink"), progress.action("looking for fewer steps that still diverge"):
-                fewer = tuple(map(str, _fewer_steps(cluster, walked, parameters, wrong)))
-            diverged = msgspec.structs.replace(verdict.diverged, shrunk=fewer)
-            verdict = msgspec.structs.replace(verdict, diverged=diverged)
-    if controls and walked.verdict == "pass":
+        walked, verdict = take_walk(cluster, directory, directory.path, seed, options, progress)
+    if options.controls and walked.verdict == "pass":
         with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
-            verdict = msgspec.structs.replace(verdict, controls=list(_controls(walked, parameters)))
-    save_verdict(directory.path, verdict)
+            (found,) = controls({str(seed): walked}, parameters).values()
+        verdict = msgspec.structs.replace(verdict, controls=found)
+        save_verdict(directory.path, verdict)
     return Stepped(directory=directory.path, verdict=verdict)
+
+
+def take_walk(
+    cluster: Cluster, run: RunDirectory, into: Path, seed: int, options: WalkOptions, progress: Progress
+) -> tuple[Walked, WalkVerdict]:
+    """One walk on a topic of its own, which leaves its steps, events and verdict in a directory."""
+    parameters = parameters_of(cluster)
+    hold = options.hold
+    with run.phase("walk"), progress.action(f"seed {seed}: taking {options.steps} steps"), StepLog(into) as log:
+        walked = walk(
+            cluster,
+            random_steps(seed, options.steps),
+            parameters,
+            log.add,
+            wrong=options.wrong,
+            on_divergence=lambda divergence: None if hold is None else hold(cluster, divergence),
+        )
+    write_events(into / EVENTS, walked.events)
+    verdict = verdict_of(run.info.run, walked, logs_around(run.path, walked), wrong=options.wrong)
+    save_verdict(into, verdict)  # what follows may take long, and be interrupted
+    if options.shrink and verdict.diverged is not None:
+        with run.phase("shrink"), progress.action("looking for fewer steps that still diverge"):
+            fewer = tuple(map(str, _fewer_steps(cluster, walked, parameters, options.wrong)))
+        diverged = msgspec.structs.replace(verdict.diverged, shrunk=fewer)
+        verdict = msgspec.structs.replace(verdict, diverged=diverged)
+        save_verdict(into, verdict)
+    return walked, verdict
 
 
 @contextmanager
@@ -249,8 +271,7 @@ def _diverged(walked: Walked, logs: tuple[Excerpt, ...]) -> Diverged | None:
     divergence = walked.divergence
     if divergence is None:
         return None
-    began = walked.events[0]
-    wording = Wording(began.ids if isinstance(began, Began) else ())
+    wording = divergence.wording
     return Diverged(
         step=len(walked.steps) + 1,
         words=str(walked.diverged_at),
@@ -274,26 +295,5 @@ def _fewer_steps(
     def diverges(steps: Sequence[Step]) -> bool:
         return walk(cluster, in_order(steps), parameters, lambda _: None, wrong=wrong).divergence is not None
 
-    return shrunk(taken, diverges)
-
-
-def _controls(walked: Walked, parameters: Parameters) -> Iterable[Control]:
-    return (control(walked, parameters, wrong) for wrong in WRONG_MODELS)
-
-
-def control(walked: Walked, parameters: Parameters, wrong: WrongModel) -> Control:
-    """How far a wrong model could follow a walk."""
-    judged = judge(walked.events, wrong.parameters(parameters), wrong.reading)
-    divergence = judged.divergence
-    return Control(
-        name=wrong.name,
-        says=wrong.says,
-        diverged_after=None if divergence is None else judged.events,
-        step=None if divergence is None else step_of(walked.steps, judged.events),
-        seen=None if divergence is None else divergence.seen,
-    )
-
-
-def step_of(steps: Sequence[Done], events: int) -> int:
-    """The number of the step during which the model was told so many things."""
-    return bisect_left(steps, events, key=lambda done: done.events) + 1
+    deadline = time.monotonic() + SHRINK_S
+    return shrunk(taken, diverges, in_time=lambda: time.monotonic() < deadline)

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.lockstep.stepper import Done
-from harness.lockstep.steps import Ask, AskEpochEnd, Cut, Kill, Mend, Pause, Read, Resume, Start, Step, Stop, Write
+from harness.lockstep.steps import (
+    Ask,
+    AskEpochEnd,
+    Crash,
+    Cut,
+    GroupStep,
+    Kill,
+    Mend,
+    Pause,
+    Read,
+    Resume,
+    Start,
+    Step,
+    Stop,
+    Write,
+)
 from harness.lockstep.walk import Situation
 from harness.lockstep.walking import Steps
 
@@ -16,17 +31,20 @@ ATTEMPTS = 40
 """How often at most: each attempt is a walk on a live cluster."""
 
 
-def shrunk(steps: Sequence[Step], diverges: Diverges, attempts: int = ATTEMPTS) -> tuple[Step, ...]:
+def shrunk(
+    steps: Sequence[Step], diverges: Diverges, *, attempts: int = ATTEMPTS, in_time: Callable[[], bool] = lambda: True
+) -> tuple[Step, ...]:
     """Leave out halves, quarters and so on down to single steps, as long as what is left still diverges.
 
-    The last step is what was seen to diverge, and stays. What is left is the shortest found, not the shortest there is.
+    The last step is what was seen to diverge, and stays. What is left is the shortest found, not the shortest there is:
+    no further attempt is begun when there were so many, or when it is no longer `in_time`.
     """
     kept, last = list(steps[:-1]), steps[-1]
     size = max(1, len(kept) // 2)
-    while kept and attempts > 0:
+    while kept and attempts > 0 and in_time():
         start = 0
         before = len(kept)
-        while start < len(kept) and attempts > 0:
+        while start < len(kept) and attempts > 0 and in_time():
             fewer = [*kept[:start], *kept[start + size :]]
             attempts -= 1
             if diverges([*fewer, last]):
@@ -51,8 +69,10 @@ def in_order(steps: Sequence[Step]) -> Steps:
 
 def makes_sense(step: Step, now: Situation) -> bool:
     """Whether a step can be taken at all: nobody asks a broker that does not run, or starts one that does."""
+    if isinstance(step, GroupStep):
+        return step.broker in now.running and now.groups is not None and now.groups.calm
     match step:
-        case Write() | Read() | Ask() | AskEpochEnd() | Kill() | Stop() | Pause():
+        case Write() | Read() | Ask() | AskEpochEnd() | Kill() | Crash() | Stop() | Pause():
             return step.broker in now.running
         case Start():
             return step.broker in now.ended

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.clients.wire.connection import Connection, Pending
+from harness.clients.wire.coordinators import KeyType, ask_coordinator
 from harness.clients.wire.elections import Election as WireElection
 from harness.clients.wire.elections import elect_leader
 from harness.clients.wire.reassignments import reassign
@@ -16,6 +17,7 @@ from harness.closeable import Closeable
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import NodeState
 from harness.cluster.spec import Listener
+from harness.faults.log_directories import log_of
 from harness.lockstep import translating
 from harness.lockstep.events import (
     Answered,
@@ -26,6 +28,8 @@ from harness.lockstep.events import (
     Exchanged,
     Found,
     GaveUp,
+    Identified,
+    Leaves,
     Named,
     Sent,
     Started,
@@ -33,48 +37,61 @@ from harness.lockstep.events import (
 )
 from harness.lockstep.explaining import Explained, Occasions
 from harness.lockstep.following import Following
+from harness.lockstep.groups.stepper import GroupStepper
 from harness.lockstep.handling import Reading, as_asked, in_words
 from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
 from harness.lockstep.observers.replicas import on_disk
+from harness.lockstep.patience import ANSWER_S, NOT_YET, PATIENCE_S
 from harness.lockstep.steps import (
+    AddPartition,
     Ask,
     AskEpochEnd,
+    Crash,
     Cut,
     Elect,
+    EndTransaction,
+    Fault,
+    GroupStep,
     Idle,
+    InitProducer,
     Kill,
     Mend,
     Pause,
     Read,
     Reassign,
+    Release,
     Resume,
     Start,
     Step,
     Stop,
+    Talk,
+    Transact,
     Until,
     Wait,
+    Withhold,
     Write,
 )
 from harness.lockstep.timing import MS, Timing
+from harness.lockstep.transactional_client import TransactionalClient
 from harness.lockstep.translating import Exchange
+from harness.lockstep.translating_transactions import transact
 from harness.lockstep.walk import Situation
+from harness.lockstep.withholding import REQUESTS_ONLY, Withholding
 from harness.lockstep.world import OPERATIONS, Surroundings
+from harness.network.conditions import Open
 from harness.network.topology import Link
 from harness.wait import WaitTimeout, wait_until
 from reference_model.controller import Controller
 from reference_model.errors import Error
 from reference_model.parameters import Mode, Parameters
-from reference_model.produce import Unanswered
+from reference_model.produce import Acks, Unanswered
 from reference_model.registration import NO_LEADER, BrokerId, Registration
+from reference_model.transactions.coordinator import Answer
 
-PATIENCE_S = 0.15
-"""For how long a step waits for an answer that may take longer."""
-ANSWER_S = 10.0
-"""For how long it waits for one that may not."""
 WAIT_S = 15.0
-NOT_YET = "not answered yet"
-"""What is seen of a write that stays open."""
+COORDINATOR_S = 5.0
+"""For how long a coordinator is looked for: the first time its topic has to be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +115,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
-    """A write that waits for its answer."""
+    """A request that waits for its answer."""
 
+    step: Write | Transact
     exchange: Exchange
     connection: Connection
     pending: Pending[Any]
@@ -121,6 +139,7 @@ class Stepper(Closeable):
         parameters: Parameters,
         timing: Timing,
         reading: Reading = as_asked,
+        groups: GroupStepper | None = None,
     ) -> None:
         self._cluster = cluster
         self._topic = topic
@@ -130,20 +149,29 @@ class Stepper(Closeable):
         self._connections: dict[int, Connection] = {}
         self._open: dict[int, _Open] = {}
         self._written = 0
+        self._withholding = Withholding(cluster)
         self.decisions: list[str] = []
         """What the controller decided during the last step, in words."""
         self._reply: Any = None
+        self._client = TransactionalClient(topic, parameters.transaction_version)
+        self._coordinators: frozenset[int] = frozenset()
+        """Who may coordinate its transactions, or may think so."""
         self.controller = self._number.controller(observer.current)
         """What the controller knew when it was last looked at."""
         self._around = Surroundings()
         self._occasions = Occasions()
+        self._unanswered_request = Occasions()
+        """What the controller was last asked for and has not answered, which it may do at any time."""
         began = Began(controller=self.controller, ids=self._number.ids)
         self.events: list[Events] = [began]
         """All that the model was told."""
         self.following = Following(parameters, began, reading=reading)
+        self._groups = groups
+        if groups is not None:
+            groups.begin(self._tell)
 
     def close(self) -> None:
-        for connection in [*self._connections.values(), *(write.connection for write in self._open.values())]:
+        for connection in [*self._connections.values(), *(request.connection for request in self._open.values())]:
             connection.close()
 
     def take(self, step: Step) -> Done:
@@ -174,19 +202,17 @@ class Stepper(Closeable):
             self._tell(Surrounded(surroundings=around))
 
     def _take(self, step: Step) -> str:
+        if isinstance(step, GroupStep):
+            return self._consume(step)
         match step:
-            case Write(acks=-1):
+            case Write() if step.acks == Acks.ALL or step.transaction is not None:
                 return self._write(step)
             case Write() | Read() | Ask() | AskEpochEnd():
                 return self._ask(step)
-            case Kill() | Stop():
-                return self._end(step)
-            case Start():
-                return self._start(step.broker)
-            case Pause() | Resume():
-                return self._hold(step)
-            case Cut() | Mend():
-                return self._link(step)
+            case InitProducer() | AddPartition() | EndTransaction():
+                return self._transact(step)
+            case Kill() | Crash() | Stop() | Start() | Pause() | Resume() | Cut() | Mend() | Withhold() | Release():
+                return self._disturb(step)
             case Elect() | Reassign():
                 return self._administer(step)
             case Wait():
@@ -207,8 +233,8 @@ class Stepper(Closeable):
             if not (isinstance(step, Write) and step.acks == 0 and self._reachable(step.broker)):
                 return self._unanswered(slot, step, exchange, error)
             reply = Unanswered(closed=True)  # that is how a producer with acks=0 is refused
-        self._reply = reply
         self._observe(self._sent(slot, step.broker, exchange, reply))
+        self._reply = reply  # and not that of a write that was open
         return in_words(reply)
 
     def _sent(self, slot: int, broker: int, exchange: Exchange, reply: Any = None) -> Sent:
@@ -227,12 +253,78 @@ class Stepper(Closeable):
         return f"no answer ({error})"
 
     def _write(self, step: Write) -> str:
-        """Write with acks=all: it may wait for followers that cannot come."""
-        exchange = self._exchange(step)
+        """Write with acks=all, or in a transaction: it may wait for followers or a coordinator that cannot come."""
+        return self._begin(step, step.broker, self._exchange(step))
+
+    def _transact(self, step: Transact) -> str:
+        """Ask the coordinator of the transactional id, which may have to wait for its own followers."""
+        if self._client.producer is None:
+            return self._identify()
+        coordinator = self._coordinator()
+        if coordinator is None:
+            return "there is no coordinator"
+        try:
+            return self._begin(step, coordinator, transact(step, self._topic, self._client))
+        except OSError as error:  # it was not even reached
+            return f"no answer ({error})"
+
+    def _identify(self) -> str:
+        """Have a producer for a new transactional id, of which nobody can have known before."""
+
+        def identified() -> bool:
+            self._client.begin_anew()
+            coordinator = self._coordinator()
+            if coordinator is None:
+                return False
+            exchange = transact(InitProducer(), self._topic, self._client)
+            answer: Answer = exchange.read(exchange.send(self._connection(coordinator)).answer(ANSWER_S))
+            self._client.is_told(answer)
+            return answer.error is Error.NONE
+
+        try:
+            wait_until(identified, timeout_s=WAIT_S, what="a producer id", interval_s=0.1, retry_on=(OSError,))
+        except WaitTimeout:
+            return "there is no coordinator"
+        assert self._client.producer is not None
+        self._tell(Identified(producer=self._client.producer))
+        self._observe()
+        self._settle()
+        return f"producer {self._client.producer.id} epoch {self._client.producer.epoch}"
+
+    def _coordinator(self) -> int | None:
+        """Who coordinates the transactional id, if it can be asked."""
+
+        def find() -> int | None:
+            self._observe()
+            return self._look_for_coordinator()
+
+        try:
+            return wait_until(find, timeout_s=COORDINATOR_S, what="a coordinator", interval_s=0.1)
+        except WaitTimeout:
+            return None
+
+    def _look_for_coordinator(self) -> int | None:
+        """Ask once. Who is paused may take itself for the coordinator, too."""
+        paused = frozenset(map(self._number.ids.__getitem__, self._around.paused))
+        running = self._running() - paused
+        access, id_ = self._cluster.access(), self._client.transactional_id
+        for broker in sorted(running):
+            try:
+                found = ask_coordinator(self._cluster.direct(broker), KeyType.TRANSACTION, id_, access=access)
+            except (Refused, OSError):
+                continue
+            if found in running:
+                self._coordinators = paused | {found}
+                return found
+        return None
+
+    def _begin(self, step: Write | Transact, broker: int, exchange: Exchange) -> str:
+        """Ask what may take long to be answered, over a connection of its own."""
         slot = self._free_slot()
-        connection = Connection(self._cluster.direct(step.broker), self._cluster.access(), ANSWER_S)
+        connection = Connection(self._cluster.direct(broker), self._cluster.access(), ANSWER_S)
         sent = time.monotonic_ns()
         self._open[slot] = _Open(
+            step=step,
             exchange=exchange,
             connection=connection,
             pending=exchange.send(connection),
@@ -242,20 +334,27 @@ class Stepper(Closeable):
         )
         self._timing.opened[slot] = sent
         select.select([connection], [], [], PATIENCE_S)
-        return self._observe(self._sent(slot, step.broker, exchange)) or NOT_YET
+        return self._observe(self._sent(slot, broker, exchange)) or NOT_YET
 
     def _exchange(self, step: Write | Read | Ask | AskEpochEnd) -> Exchange:
         match step:
             case Write():
                 values = tuple(range(self._written, self._written + step.records))
                 self._written += step.records
-                return translating.write(step, self._topic, values)
+                return translating.write(step, self._topic, values, self._client)
             case Read():
                 return translating.read(step, self._topic)
             case Ask():
                 return translating.ask(step, self._topic)
             case AskEpochEnd():
                 return translating.ask_epoch_end(step, self._topic)
+
+    def _consume(self, step: GroupStep) -> str:
+        """Let a consumer ask for something."""
+        if self._groups is None:
+            return "there are no consumers"
+        seen, self._reply = self._groups.take(step)
+        return seen
 
     def _connection(self, broker: int) -> Connection:
         """One that is open, as far as is known: Docker takes connections to brokers that do not, and closes them."""
@@ -276,9 +375,11 @@ class Stepper(Closeable):
         """What a walk draws its next step by."""
         partition, id_ = self.controller.partition, self._number.ids.__getitem__
         paused = frozenset(map(id_, self._around.paused))
+        running = self._running() - paused
+        cut = frozenset((id_(follower), id_(leader)) for follower, leader in self._around.cut)
         return Situation(
             brokers=self._number.ids,
-            running=self._running() - paused,
+            running=running,
             paused=paused,
             ended=frozenset(b for b in self._number.ids if self._cluster.broker(b).state() is NodeState.STOPPED),
             replicas=tuple(map(id_, partition.replicas)),
@@ -286,12 +387,17 @@ class Stepper(Closeable):
             leader_epoch=partition.leader_epoch,
             isr=frozenset(map(id_, partition.isr)),
             elr=frozenset(map(id_, partition.elr)),
-            cut=frozenset((id_(follower), id_(leader)) for follower, leader in self._around.cut),
+            cut=cut,
             written=self._written,
             open_writes=len(self._open),
+            coordinating=any(not isinstance(request.step, Write) for request in self._open.values()),
+            identified=self._client.producer is not None,
+            adds_partitions=self._client.version < 2,
             may_leave_open=len(self._open) < OPERATIONS - 1,
             belief=len(self.following.belief),
-            atomic=self.following.parameters.mode is Mode.KRAFT,
+            groups=None
+            if self._groups is None
+            else self._groups.situation(running, cut, self.following.groups.beliefs()),
         )
 
     def _running(self) -> frozenset[int]:
@@ -307,6 +413,10 @@ class Stepper(Closeable):
         running = (id_ for id_ in self._number.ids if self._cluster.broker(id_).state() is NodeState.RUNNING)
         return frozenset(map(self._number, running))
 
+    def _unheard(self) -> frozenset[BrokerId]:
+        """Whose heartbeats do not pass."""
+        return frozenset(map(self._number, self._withholding.brokers(Talk.HEARTBEATS)))
+
     def _reachable(self, broker: int) -> bool:
         try:
             self._connection(broker)
@@ -316,18 +426,58 @@ class Stepper(Closeable):
 
     # Faults
 
-    def _end(self, step: Kill | Stop) -> str:
+    def _disturb(self, step: Fault) -> str:
+        """Break or mend something: what was asked before may be lost with it."""
+        if self._coordinators == frozenset(self._number.ids):
+            self._look_for_coordinator()
+        self._unsettle(step.follower if isinstance(step, Cut | Mend) else step.broker)
+        match step:
+            case Kill() | Crash() | Stop():
+                return self._end(step)
+            case Start():
+                return self._start(step.broker)
+            case Pause() | Resume():
+                return self._hold(step)
+            case Cut() | Mend():
+                return self._link(step)
+            case Withhold() | Release():
+                return self._withhold(step)
+
+    def _unsettle(self, *hit: int) -> None:
+        """These brokers were hit, or are no longer what they were. If one of them coordinates transactions, it may have
+        lost what it waited for."""
+        lost = not self._coordinators.isdisjoint(hit)
+        self._surround(self._around._replace(steady=False, disturbances=self._around.disturbances + lost))
+
+    def _settle(self) -> None:
+        """A coordinator has just put something on record: if nothing is broken it can do so again."""
+        partition = self.controller.partition
+        calm = (
+            not self._around.paused
+            and not self._around.cut
+            and self.controller.active_brokers() == frozenset(range(len(self._number.ids)))
+            and partition.isr == frozenset(partition.replicas)
+        )
+        if calm:
+            self._surround(self._around._replace(steady=True))
+
+    def _end(self, step: Kill | Crash | Stop) -> str:
         """End a broker's process. What it said before is taken in before it is gone from the model."""
         number = self._number(step.broker)
         clean = isinstance(step, Stop)
         node = self._cluster.broker(step.broker)
         if clean:
             self._occasions = self._occasions._replace(leaving=self._occasions.leaving | {number})
+            self._tell(Leaves(broker=number))
             node.stop()
         else:
             node.kill()
+        if isinstance(step, Crash):
+            log_of(self._cluster, node, f"{self._topic}-0").cut(flushed=step.end, keep=0)
         self._observe()
-        self._tell(Ended(broker=number, clean=clean))
+        if self._groups is not None:
+            self._groups.observe()
+        self._tell(Ended(broker=number, clean=clean, cut=isinstance(step, Crash)))
         left = self._occasions.left | {number} if clean else self._occasions.left - {number}
         self._occasions = self._occasions._replace(left=left)
         self._disconnect(step.broker)
@@ -341,7 +491,7 @@ class Stepper(Closeable):
         found = Found(
             broker=self._number(broker),
             start=replica.start,
-            records=tuple((one.partition_leader_epoch, int(one.value or b"-1")) for one in replica.records),
+            records=tuple(map(translating.logged, replica.records)),
             high_watermark=min(max(replica.high_watermark or 0, replica.start), replica.end),
         )
         self._tell(found)
@@ -375,23 +525,50 @@ class Stepper(Closeable):
             self._observe()
             self._surround(self._around._replace(cut=self._around.cut | pair))
             return "cut"
-        self._cluster.links.mend(link)
+        self._cluster.links.impose(link, Open() if step.answers else REQUESTS_ONLY)
         self._surround(self._around._replace(cut=self._around.cut - pair))
         self._observe()
         return "mended"
 
+    def _withhold(self, step: Withhold | Release) -> str:
+        """The model is told who hears of no decision, and nothing else: what is not seen may take any time.
+
+        What a broker had heard of just before it may still be reading then: let some time pass first.
+        """
+        withholds = isinstance(step, Withhold)
+        self._withholding.change(step.broker, step.talk, withheld=withholds)
+        deaf = frozenset(map(self._number, self._withholding.brokers(Talk.METADATA)))
+        if self.following.parameters.mode is Mode.ZK:  # the broker that is the controller tells itself
+            deaf = frozenset()
+        if withholds:
+            self._observe()
+        self._surround(self._around._replace(deaf=deaf))
+        if not withholds:
+            self._observe()
+        return "withheld" if withholds else "let pass"
+
     # Administration
 
     def _administer(self, step: Elect | Reassign) -> str:
-        """Ask the controller for something; what it does is seen in its decisions."""
+        """Ask the controller for something; what it does is seen in its decisions.
+
+        Where it does not answer, because it is paused or has no connection, it may do so at any time later.
+        """
         try:
             self._ask_controller(step)
-        except (Refused, OSError) as error:
+        except OSError as error:
+            self._observe()
+            self._unanswered_request = self._occasions
+            return str(error)
+        except Refused as error:
             answer = str(error)
         else:
             answer = "done"
         self._observe()
-        self._occasions = self._occasions._replace(preferred=False, unclean=False, assignment=None)
+        late = self._unanswered_request
+        self._occasions = self._occasions._replace(
+            preferred=late.preferred, unclean=late.unclean, assignment=late.assignment
+        )
         return answer
 
     def _ask_controller(self, step: Elect | Reassign) -> None:
@@ -409,12 +586,12 @@ class Stepper(Closeable):
     # Observation
 
     def _observe(self, sent: Sent | None = None) -> str:
-        """Take in all that was answered and decided until now; returns what open writes were answered.
+        """Take in all that was answered and decided until now; returns what open requests were answered.
 
         Answers are looked at before decisions, and taken in after them: a broker may have answered by what the
         controller had decided meanwhile.
         """
-        answers = {slot: _answer(write) for slot, write in self._open.items() if write.pending.ready()}
+        answers = {slot: _answer(request) for slot, request in self._open.items() if request.pending.ready()}
         decisions = self._observer.poll()
         self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired()))
         if sent is not None and sent.reply is not None and not decisions:
@@ -431,24 +608,48 @@ class Stepper(Closeable):
         silent = self._timing.silent()
         if self.following.parameters.mode is Mode.ZK:  # there it is seen
             silent = frozenset(broker for broker, registration in seen.brokers if registration.fenced)
+        came_or_gone = dict(seen.brokers).items() ^ dict(self.controller.brokers).items()
+        hit = frozenset(self._number.ids[broker] for broker, _ in came_or_gone)
+        self._unsettle(*hit)
+        if not self._coordinators.isdisjoint(hit):  # another one may coordinate from now on
+            self._coordinators = frozenset(self._number.ids)
         self._tell(Decided(controller=seen, occasions=self._occasions._replace(silent=silent)))
         self._timing.decided(self.controller, seen, not_before)
         self.controller = seen
         self.decisions.append(self.following.wording.decision(seen, self.following.explained[-1]))
 
     def _answered(self, slot: int, reply: Any | None) -> str:
-        """An open write is answered, or never will be."""
-        write = self._open.pop(slot)
-        write.connection.close()
+        """An open request is answered, or never will be."""
+        request = self._open.pop(slot)
+        request.connection.close()
         del self._timing.opened[slot]
         if reply is None:
             self._tell(GaveUp(slot=slot))
-            return f"write {slot} is never answered"
-        self._reply = reply
-        self._tell(Answered(slot=slot, reply=Named.of(reply)))
-        if write.alone and reply.error is Error.NONE and write.partition == self.controller.partition:
-            self._timing.committed(write.partition.isr, write.partition.leader, write.sent)
-        return f"write {slot}: {in_words(reply)}"
+        else:
+            self._reply = reply
+            self._tell(Answered(slot=slot, reply=Named.of(reply)))
+        if isinstance(request.step, Write):
+            self._wrote(request.step, request, reply)
+        else:
+            self._transacted(request.step, reply)
+        kind = "write" if isinstance(request.step, Write) else "request"
+        return f"{kind} {slot} is never answered" if reply is None else f"{kind} {slot}: {in_words(reply)}"
+
+    def _wrote(self, step: Write, request: _Open, reply: Any | None) -> None:
+        if step.transaction is not None:
+            self._client.has_written(step.transaction, step.records, reply)
+            return
+        done = reply is not None and reply.error is Error.NONE
+        if done and request.alone and request.partition == self.controller.partition:
+            self._timing.committed(request.partition.isr, request.partition.leader, request.sent)
+
+    def _transacted(self, step: Transact, reply: Answer | None) -> None:
+        """A coordinator has answered, or never will. One that has put something on record can do so again."""
+        done = reply is not None and reply.error is Error.NONE
+        if reply is not None:
+            self._client.is_told(reply)
+        if done and not isinstance(step, AddPartition):
+            self._settle()
 
     def _wait(self, until: Until) -> str:
         try:
@@ -471,8 +672,10 @@ class Stepper(Closeable):
         match until:
             case Until.ANSWERS:
                 return not self._open
+            case Until.GROUP_ANSWERS:
+                return self._groups is None or self._groups.all_answered()
             case Until.IN_SYNC:
-                return running <= partition.isr
+                return running & frozenset(partition.replicas) <= partition.isr
             case Until.SHRUNK:
                 return partition.isr < frozenset(partition.replicas)
             case Until.LED:
@@ -482,11 +685,13 @@ class Stepper(Closeable):
             case Until.ALONE:
                 return partition.isr == {partition.leader}
             case Until.REGISTERED:
-                return self._started() <= self.controller.active_brokers()
+                return self._started() - self._unheard() <= self.controller.active_brokers()
+            case Until.FENCED:
+                return self.controller.active_brokers() <= self._started() - self._unheard()
 
 
-def _answer(write: _Open) -> Any | None:
+def _answer(request: _Open) -> Any | None:
     try:
-        return write.exchange.read(write.pending.answer(0))
+        return request.exchange.read(request.pending.answer(0))
     except OSError:
         return None

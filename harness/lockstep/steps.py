@@ -31,6 +31,32 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True):
         return f" as producer {self.producer_id} epoch {self.epoch} sequence {self.sequence}"
 
 
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a client with a transactional id says it is, as compared with what it was last told: right, or not."""
+
+    epochs: int = 0
+    """How many epochs later it says it has."""
+    stranger: bool = False
+    """Whether it gives another producer id."""
+
+    def __str__(self) -> str:
+        if self.stranger:
+            return " as somebody else"
+        return f" {abs(self.epochs)} epoch too {'late' if self.epochs > 0 else 'early'}" if self.epochs else ""
+
+
+class InTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client says of a batch of its transaction."""
+
+    identity: Identity = Identity()
+    sequences: int = 0
+    """By how much its sequence is too high."""
+
+    def __str__(self) -> str:
+        sequence = f", {self.sequences:+} sequences" if self.sequences else ""
+        return f" in a transaction{self.identity}{sequence}"
+
+
 class Write(_Step, frozen=True, kw_only=True):
     """Produce one batch. One with acks=all may stay open, and is answered during a later step."""
 
@@ -38,9 +64,14 @@ class Write(_Step, frozen=True, kw_only=True):
     acks: int
     records: int = 1
     sender: Sender | None = None
+    transaction: InTransaction | None = None
+    corrupt: bool = False
+    """With a checksum that is not that of its bytes."""
 
     def __str__(self) -> str:
-        return f"write {self.records} to {self.broker} with acks={self.acks}{self.sender or ''}"
+        who = self.sender or self.transaction or ""
+        damaged = ", damaged" if self.corrupt else ""
+        return f"write {self.records} to {self.broker} with acks={self.acks}{who}{damaged}"
 
 
 class Read(_Step, frozen=True, kw_only=True):
@@ -79,11 +110,155 @@ class AskEpochEnd(_Step, frozen=True, kw_only=True):
         return f"ask {self.broker} where epoch {self.epoch} ends{_epoch(self.leader_epoch)}"
 
 
+class InitProducer(_Step, frozen=True, kw_only=True):
+    """Ask the coordinator of the transactional id who its producer is: as a new client, or after an error."""
+
+    identity: Identity | None = None
+
+    def __str__(self) -> str:
+        return "begin as a new producer" if self.identity is None else f"go on as the same producer{self.identity}"
+
+
+class AddPartition(_Step, frozen=True, kw_only=True):
+    """Say that the partition is about to be written in the transaction."""
+
+    identity: Identity = Identity()
+
+    def __str__(self) -> str:
+        return f"add the partition to the transaction{self.identity}"
+
+
+class EndTransaction(_Step, frozen=True, kw_only=True):
+    commit: bool
+    identity: Identity = Identity()
+
+    def __str__(self) -> str:
+        return f"{'commit' if self.commit else 'abort'} the transaction{self.identity}"
+
+
+class Claims(StrEnum):
+    """What a consumer says of itself to its group."""
+
+    RIGHT = "as it is"
+    NOBODY = "as nobody"
+    STRANGER = "as a stranger"
+    OLD = "in the generation before"
+    NEXT = "in the generation after"
+
+
+class Owned(StrEnum):
+    """Which partitions a consumer says it owns."""
+
+    ALL = "all that it was given"
+    SOME = "one less than it was given"
+    UNSAID = "not said"
+
+
+class _GroupStep(_Step, frozen=True, kw_only=True):
+    """A request of a consumer, to a broker that need not be its coordinator."""
+
+    broker: int
+    consumer: str
+
+
+class Join(_GroupStep, frozen=True, kw_only=True):
+    """Join a classic group. It may stay open until the others have joined, and is answered during a later step."""
+
+    claims: Claims = Claims.RIGHT
+
+    def __str__(self) -> str:
+        return f"{self.consumer} joins at {self.broker} {self.claims}"
+
+
+class Sync(_GroupStep, frozen=True, kw_only=True):
+    """Ask for one's partitions, or if one leads, assign them. It may stay open until the leader has."""
+
+    claims: Claims = Claims.RIGHT
+
+    def __str__(self) -> str:
+        return f"{self.consumer} syncs at {self.broker} {self.claims}"
+
+
+class Beat(_GroupStep, frozen=True, kw_only=True):
+    """Heartbeat of the classic protocol."""
+
+    claims: Claims = Claims.RIGHT
+
+    def __str__(self) -> str:
+        return f"{self.consumer} sends a heartbeat to {self.broker} {self.claims}"
+
+
+class Leave(_GroupStep, frozen=True, kw_only=True):
+    """Leave a classic group."""
+
+    claims: Claims = Claims.RIGHT
+
+    def __str__(self) -> str:
+        return f"{self.consumer} leaves at {self.broker} {self.claims}"
+
+
+class Enter(_GroupStep, frozen=True, kw_only=True):
+    """Join a group of the consumer protocol."""
+
+    def __str__(self) -> str:
+        return f"{self.consumer} enters at {self.broker}"
+
+
+class Report(_GroupStep, frozen=True, kw_only=True):
+    """Heartbeat of the consumer protocol."""
+
+    claims: Claims = Claims.RIGHT
+    owned: Owned = Owned.ALL
+
+    def __str__(self) -> str:
+        return f"{self.consumer} reports to {self.broker} {self.claims}, owned: {self.owned}"
+
+
+class Exit(_GroupStep, frozen=True, kw_only=True):
+    """Leave a group of the consumer protocol, for good or to come back."""
+
+    for_now: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.consumer} exits at {self.broker}{' for now' if self.for_now else ''}"
+
+
+class Commit(_GroupStep, frozen=True, kw_only=True):
+    """Commit an offset in the group of this consumer."""
+
+    partition: int
+    offset: int
+    claims: Claims = Claims.RIGHT
+
+    def __str__(self) -> str:
+        return f"{self.consumer} commits {self.offset} of {self.partition} to {self.broker} {self.claims}"
+
+
+class Committed(_GroupStep, frozen=True, kw_only=True):
+    """Ask which offset the group of this consumer has committed."""
+
+    partition: int
+    claims: Claims = Claims.NOBODY
+
+    def __str__(self) -> str:
+        return f"{self.consumer} asks {self.broker} what is committed of {self.partition} {self.claims}"
+
+
 class Kill(_Step, frozen=True, kw_only=True):
     broker: int
 
     def __str__(self) -> str:
         return f"kill {self.broker}"
+
+
+class Crash(_Step, frozen=True, kw_only=True):
+    """Kill a broker as if its machine lost power: what comes behind an offset was not flushed, and is gone."""
+
+    broker: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"let the machine of {self.broker} lose power, so that its log ends at {self.end}"
 
 
 class Stop(_Step, frozen=True, kw_only=True):
@@ -129,9 +304,40 @@ class Cut(_Step, frozen=True, kw_only=True):
 class Mend(_Step, frozen=True, kw_only=True):
     follower: int
     leader: int
+    answers: bool = True
+    """Whether it is answered, too; otherwise the leader hears how far it is, and it gets nothing."""
 
     def __str__(self) -> str:
-        return f"let {self.follower} reach {self.leader} again"
+        return f"let {self.follower} {'reach' if self.answers else 'ask'} {self.leader} again"
+
+
+class Talk(StrEnum):
+    """What a broker and its controller say to each other."""
+
+    METADATA = "what the controller decides"
+    HEARTBEATS = "its heartbeats"
+    ISR_REQUESTS = "the ISRs that it asks for"
+    ISR_ANSWERS = "the answers about ISRs"
+
+
+class Withhold(_Step, frozen=True, kw_only=True):
+    """Let something not pass between a broker and its controller; the rest does."""
+
+    broker: int
+    talk: Talk
+
+    def __str__(self) -> str:
+        return f"withhold from {self.broker} or its controller: {self.talk}"
+
+
+class Release(_Step, frozen=True, kw_only=True):
+    """Let it pass again."""
+
+    broker: int
+    talk: Talk
+
+    def __str__(self) -> str:
+        return f"let pass for {self.broker}: {self.talk}"
 
 
 class Elect(_Step, frozen=True, kw_only=True):
@@ -162,6 +368,8 @@ class Until(StrEnum):
     LEADERLESS = "nobody leads"
     ALONE = "the leader is alone in the ISR"
     REGISTERED = "all that run are known to the controller"
+    FENCED = "nobody is in session of whom the controller hears nothing"
+    GROUP_ANSWERS = "consumers are answered"
 
 
 class Wait(_Step, frozen=True, kw_only=True):
@@ -183,8 +391,10 @@ class Idle(_Step, frozen=True, kw_only=True):
 
 
 Request: TypeAlias = Write | Read | Ask | AskEpochEnd
-Fault: TypeAlias = Kill | Stop | Start | Pause | Resume | Cut | Mend
-Step: TypeAlias = Request | Fault | Elect | Reassign | Wait | Idle
+Transact: TypeAlias = InitProducer | AddPartition | EndTransaction
+GroupStep: TypeAlias = Join | Sync | Beat | Leave | Enter | Report | Exit | Commit | Committed
+Fault: TypeAlias = Kill | Crash | Stop | Start | Pause | Resume | Cut | Mend | Withhold | Release
+Step: TypeAlias = Request | Transact | GroupStep | Fault | Elect | Reassign | Wait | Idle
 
 
 def _epoch(epoch: int | None) -> str:

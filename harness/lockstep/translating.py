@@ -12,11 +12,14 @@ from harness.clients.wire import fetch as fetching
 from harness.clients.wire import offsets
 from harness.clients.wire import produce as producing
 from harness.clients.wire.connection import Connection, Pending
-from harness.clients.wire.records import Batch, Producer
+from harness.clients.wire.records import Batch, FetchedRecord, Producer
 from harness.lockstep.handling import Told
 from harness.lockstep.steps import Ask, AskEpochEnd, Reach, Read, Sender, Write
+from harness.lockstep.transactional_client import TransactionalClient
+from harness.lockstep.world import ABORTED, COMMITTED
 from reference_model.errors import Error
 from reference_model.fetch import Fetch, Isolation
+from reference_model.log import Epoch
 from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch, Timestamp
 from reference_model.produce import Acks, Produce, Produced, Unanswered
 from reference_model.producer_state import Batch as ModelBatch
@@ -46,22 +49,33 @@ class Exchange(NamedTuple):
     """The wire's answer as the model gives it."""
 
 
-def write(step: Write, topic: str, values: tuple[int, ...]) -> Exchange:
-    sender = step.sender
-    batch = Batch(values=tuple(str(value).encode() for value in values))
+def write(step: Write, topic: str, values: tuple[int, ...], client: TransactionalClient) -> Exchange:
+    sender = step.sender if step.transaction is None else client.sender(step.transaction)
+    batch = Batch(values=tuple(str(value).encode() for value in values), wrong_crc=step.corrupt)
+    transactional = step.transaction is not None
     if sender is not None:
         producer = Producer(id=sender.producer_id, epoch=sender.epoch)
-        batch = replace(batch, producer=producer, base_sequence=sender.sequence)
-    request = Produce(step.acks, values, None if sender is None else _batch(sender, len(values)))
+        batch = replace(batch, producer=producer, base_sequence=sender.sequence, transactional=transactional)
+    said = None if sender is None else ModelBatch(*_fields(sender), len(values), transactional)
+    request = Produce(step.acks, values, said, corrupt=step.corrupt)
 
     def send(connection: Connection) -> Pending[producing.Produced]:
-        return producing.produce(connection, topic, 0, batch, acks=step.acks, timeout_ms=WRITE_TIMEOUT_MS)
+        return producing.produce(
+            connection,
+            topic,
+            0,
+            batch,
+            acks=step.acks,
+            timeout_ms=WRITE_TIMEOUT_MS,
+            transactional_id=client.transactional_id if transactional else None,
+            transaction_version=client.version if transactional else 0,
+        )
 
     return Exchange(request, send, lambda answer: _produced(answer, step.acks))
 
 
-def _batch(sender: Sender, records: int) -> ModelBatch:
-    return ModelBatch(sender.producer_id, sender.epoch, sender.sequence, records)
+def _fields(sender: Sender) -> tuple[int, int, int]:
+    return sender.producer_id, sender.epoch, sender.sequence
 
 
 def _produced(answer: producing.Produced, acks: int) -> Produced | Unanswered:
@@ -95,11 +109,19 @@ def _fetched(answer: fetching.Fetched) -> Told:
         return Told(error)
     return Told(
         error,
-        tuple((record.partition_leader_epoch, int(record.value or b"-1")) for record in answer.records),
+        tuple(map(logged, answer.records)),
         high_watermark=answer.high_watermark,
         last_stable_offset=answer.last_stable_offset,
         log_start=answer.log_start,
+        aborted=frozenset((one.producer_id, one.first_offset) for one in answer.aborted),
     )
+
+
+def logged(record: FetchedRecord) -> tuple[Epoch, int]:
+    """A record as the model tells it from others: its epoch, and its value or what it says as a marker."""
+    if record.marker is not None:
+        return record.partition_leader_epoch, COMMITTED if record.marker.commit else ABORTED
+    return record.partition_leader_epoch, int(record.value or b"-1")
 
 
 def ask(step: Ask, topic: str) -> Exchange:

@@ -8,11 +8,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from harness.lockstep.groups.drawing import GroupSituation, drawn
 from harness.lockstep.steps import (
+    AddPartition,
     Ask,
     AskEpochEnd,
     Cut,
     Elect,
+    EndTransaction,
+    Identity,
+    InitProducer,
+    InTransaction,
     Kill,
     Mend,
     Pause,
@@ -31,6 +37,8 @@ from harness.lockstep.steps import (
 
 LARGE = 150
 """With more states than this in the belief it is time to look at the replicas."""
+CONFUSED = 1_000
+"""With more than this nobody else is broken, as the one who is might explain everything."""
 PRODUCERS = (9001, 9002)
 """Ids of idempotent producers that nobody was given: brokers do not ask where one comes from."""
 DISTURBED = 2
@@ -59,12 +67,22 @@ class Situation:
     open_writes: int
     may_leave_open: bool
     belief: int
-    atomic: bool = True
-    """Whether the controller does at once what it decides, as KRaft's; ZooKeeper's writes one znode after the other."""
+    coordinating: bool = False
+    """Whether a coordinator of transactions has yet to answer."""
+    identified: bool = False
+    """Whether the client with a transactional id knows who it is."""
+    adds_partitions: bool = True
+    """Whether it has to say what it is about to write, as before 4.0."""
+    groups: GroupSituation | None = None
 
     @property
     def led(self) -> bool:
         return self.leader in self.running
+
+    @property
+    def will_be_led(self) -> bool:
+        """Whether somebody runs who may lead; where nobody is known to be complete, anybody may be it."""
+        return bool((self.isr | self.elr or frozenset(self.brokers)) - self.paused - self.ended)
 
 
 class _Choice:
@@ -86,6 +104,8 @@ class Walk:
         self._next: list[Step] = []
         self._sent: dict[int, tuple[int, int]] = {}
         """The newest epoch and sequence that each idempotent producer has used."""
+        self._in_transaction = 0
+        """How many requests the transaction has had so far that is open, as far as is known."""
         self._looked = 0
         """How large the belief was when everyone was last looked at; what nobody can see stays in it."""
 
@@ -109,8 +129,12 @@ class Walk:
             looks = [Read(broker=broker, offset=0, reach=Reach.LOG_END) for broker in sorted(now.running)]
             yield _Choice("look at everyone", 1000, *looks)
         yield from self._requests(now)
+        yield from self._transactions(now)
         yield from self._faults(now)
         yield from self._returns(now)
+        if now.groups is not None:
+            for name, weight, step in drawn(self._draw, now.groups, now.running):
+                yield _Choice(name, weight, step)
 
     def _requests(self, now: Situation) -> Iterator[_Choice]:
         anyone = self._draw.choice(sorted(now.running)) if now.running else None
@@ -122,14 +146,14 @@ class Walk:
             yield _Choice("ask for an epoch's end", 20, self._epoch_end(now))
             yield _Choice("elect", 4, Elect())
             order = self._draw.sample(now.brokers, len(now.brokers))
-            if now.atomic:  # what lies between the writes of a reassignment is not explained yet
-                yield _Choice("reassign in another order", 3, Reassign(replicas=tuple(order)))
-                yield _Choice("reassign to fewer", 2, Reassign(replicas=tuple(order[:-1])))
+            yield _Choice("reassign in another order", 3, Reassign(replicas=tuple(order)))
+            yield _Choice("reassign to fewer", 2, Reassign(replicas=tuple(order[:-1])))
         if anyone is None:
             return
         if now.led and now.belief <= LARGE:
             name, sender = self._sender()
             yield _Choice(f"write {name}", 25, Write(broker=now.leader, acks=1, sender=sender))
+        yield _Choice("write damaged", 10, self._damaged(now, anyone))
         others = sorted(now.running - {now.leader})
         if others:
             acks = self._draw.choice((1, 0))
@@ -140,6 +164,37 @@ class Walk:
             yield _Choice(f"ask for the {reach}", 20, ask)
         yield _Choice("ask for the log start", 5, Ask(broker=anyone, earliest=True))
 
+    def _transactions(self, now: Situation) -> Iterator[_Choice]:
+        """What a client with a transactional id may do next, mostly in the right order and as who it is."""
+        if now.coordinating or not now.may_leave_open or now.belief > LARGE:
+            return
+        away = len(now.brokers) - len(now.running)
+        if away > 1 or now.paused or now.cut:  # the coordinator could not replicate what it is asked for
+            return
+        if not now.identified:
+            if len(now.running) == len(now.brokers) and not now.cut:  # the coordinator's log needs a majority to begin
+                yield _Choice("begin as a producer", 500, InitProducer())
+            return
+        yield _Choice("begin as a producer", 6, InitProducer())
+        yield _Choice("go on as a producer", 6, InitProducer(identity=self._identity()))
+        begun = self._in_transaction > 0
+        if now.adds_partitions or self._draw.random() < 0.2:
+            yield _Choice("add the partition", 10 if begun else 40, AddPartition(identity=self._identity()))
+        if now.led:
+            sequences = self._draw.choice([0, 0, 0, 0, -1, 2])
+            transaction = InTransaction(identity=self._identity(), sequences=sequences)
+            records = self._draw.randint(1, 2)
+            write = Write(broker=now.leader, acks=-1, records=records, transaction=transaction)
+            yield _Choice("write in a transaction", 60 if begun or not now.adds_partitions else 10, write)
+        for commit in (True, False):
+            end = EndTransaction(commit=commit, identity=self._identity())
+            yield _Choice("commit" if commit else "abort", 30 if self._in_transaction > 1 else 5, end)
+
+    def _identity(self) -> Identity:
+        """Who a client says it is: mostly the right one."""
+        wrong = [Identity(epochs=-1), Identity(epochs=1), Identity(stranger=True)]
+        return self._draw.choice([*(Identity() for _ in range(9)), *wrong])
+
     def _faults(self, now: Situation) -> Iterator[_Choice]:
         if now.led:
             for follower in sorted(frozenset(now.brokers) - {now.leader}):
@@ -148,7 +203,7 @@ class Walk:
             if any((follower, now.leader) in now.cut for follower in now.isr):
                 yield _Choice("wait for the ISR to shrink", 20, Wait(until=Until.SHRUNK))
         away = len(now.brokers) - len(now.running)
-        if away >= DISTURBED or not now.running:
+        if away >= DISTURBED or not now.running or now.belief > CONFUSED:
             return
         victim = now.leader if now.led and self._draw.random() < 0.5 else self._draw.choice(sorted(now.running))
         yield _Choice("kill", 4, Kill(broker=victim))
@@ -162,7 +217,7 @@ class Walk:
             yield _Choice("resume", 10, Resume(broker=broker))
         for broker in sorted(now.ended):
             yield _Choice("start", 10, Start(broker=broker))
-        if not now.led:
+        if not now.led and now.will_be_led:
             yield _Choice("wait for a leader", 30, Wait(until=Until.LED))
         if now.open_writes:
             yield _Choice("wait for answers", 10, Wait(until=Until.ANSWERS))
@@ -186,11 +241,22 @@ class Walk:
         )
         return name, Sender(producer_id=producer_id, epoch=epoch, sequence=sequence)
 
+    def _damaged(self, now: Situation, broker: int) -> Step:
+        """A batch with a wrong checksum, of anybody, to anybody."""
+        acks = self._draw.choice((1, 0, -1) if now.may_leave_open else (1, 0))
+        sender = self._draw.choice((None, self._sender()[1]))
+        return Write(broker=broker, acks=acks, sender=sender, corrupt=True)
+
     def _remember(self, step: Step) -> None:
         """Where a producer stands, as far as it can know: what it sent may have been refused."""
-        if isinstance(step, Write) and step.sender is not None:
+        if isinstance(step, Write) and step.sender is not None and not step.corrupt:
             before = self._sent.get(step.sender.producer_id, (0, -1))
             self._sent[step.sender.producer_id] = max(before, (step.sender.epoch, step.sender.sequence))
+        match step:
+            case InitProducer() | EndTransaction():
+                self._in_transaction = 0
+            case AddPartition() | Write(transaction=InTransaction()):
+                self._in_transaction += 1
 
     def _read(self, now: Situation, broker: int, reach: Reach) -> Step:
         offset = self._draw.randint(0, now.written + 1)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from harness.clients.wire.coordinators import GroupProtocol
 from harness.cluster.cluster import Cluster
 from harness.cluster.config import COMMON, KRAFT
 from harness.cluster.node import NodeState
+from harness.errors import ClusterError
 from harness.lockstep.belief import BeliefTooLarge
+from harness.lockstep.divergence import Divergence
 from harness.lockstep.events import Events
-from harness.lockstep.following import Divergence
+from harness.lockstep.groups.stepper import GroupStepper, times_of
 from harness.lockstep.handling import as_asked
+from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers import follow
+from harness.lockstep.observers.decisions import ControllerObserver
 from harness.lockstep.stepper import Done, Stepper
 from harness.lockstep.steps import Step
 from harness.lockstep.timing import Timing
@@ -25,8 +31,15 @@ from harness.network.conditions import Open
 from reference_model.parameters import Parameters, parameters_for
 
 MIN_ISR = 2
-OVERRIDES = {"replica.fetch.wait.max.ms": "50"}
-"""On clusters for stepping followers come back soon, so that a step that waits for them is short."""
+ATTEMPTS = 5
+"""So many topics are made until one is at rest; a busy machine lets sessions end that nobody has ended."""
+OVERRIDES = {
+    "replica.fetch.wait.max.ms": "50",
+    "group.consumer.session.timeout.ms": "6000",
+    "offsets.retention.check.interval.ms": "86400000",
+}
+"""On clusters for stepping followers come back soon, so that a step that waits for them is short;
+consumers outlast a few steps, and nobody forgets their groups."""
 
 Steps = Callable[[Situation, Done | None], Step | None]
 """Gives the next step in a situation, after what came of the last one; None at the end."""
@@ -96,20 +109,24 @@ def walk(
     *,
     replicas: tuple[int, ...] | None = None,
     wrong: WrongModel | None = None,
+    on_divergence: Callable[[Divergence], None] = lambda _: None,
 ) -> Walked:
     """Take steps on a topic of its own, whose preferred leader is the first of its replicas.
 
-    With a wrong model that one follows, and the cluster should seem to diverge. Leaves the cluster as it was.
+    With a wrong model that one follows, and the cluster should seem to diverge. Leaves the cluster as it was, after
+    `on_divergence` has had it as it is.
     """
     walked = Walked(topic=f"lockstep-{uuid.uuid4().hex[:8]}")
-    ids = cluster.broker_ids
     config = {"min.insync.replicas": str(parameters.min_isr)}
-    cluster.place_topic(walked.topic, replicas or ids, config)
-    with follow(cluster, walked.topic, 0) as observer:
+    model = parameters if wrong is None else wrong.parameters(parameters)
+    reading = as_asked if wrong is None else wrong.reading
+    # The topic of the consumers first: a broker that tells of the other one has told its coordinator of that one.
+    with (
+        _consumers(cluster, walked.topic, model) as groups,
+        _new_topic(cluster, walked, replicas or cluster.broker_ids, config) as observer,
+    ):
         began = time.monotonic()
-        model = parameters if wrong is None else wrong.parameters(parameters)
-        reading = as_asked if wrong is None else wrong.reading
-        with Stepper(cluster, walked.topic, observer, model, timing_of(cluster), reading) as stepper:
+        with Stepper(cluster, walked.topic, observer, model, timing_of(cluster), reading, groups) as stepper:
             walked.events = stepper.events
             try:
                 done: Done | None = None
@@ -122,13 +139,39 @@ def walk(
             except Divergence as divergence:
                 walked.divergence = divergence
                 walked.decisions = tuple(stepper.decisions)
+                walked.ended_ns = time.time_ns()
+                on_divergence(divergence)
             except BeliefTooLarge as error:
                 walked.undecided = str(error)
             finally:
                 walked.seconds = time.monotonic() - began
-                walked.ended_ns = time.time_ns()
+                walked.ended_ns = walked.ended_ns or time.time_ns()
                 _restore(cluster)
     return walked
+
+
+@contextmanager
+def _new_topic(
+    cluster: Cluster, walked: Walked, replicas: tuple[int, ...], config: dict[str, str]
+) -> Iterator[ControllerObserver]:
+    """A topic that is followed from its creation on; another one if more was decided before anybody looked."""
+    name = walked.topic
+    for attempt in range(ATTEMPTS):
+        walked.topic = f"{name}-{attempt}" if attempt else name
+        cluster.place_topic(walked.topic, replicas, config)
+        with follow(cluster, walked.topic, 0) as observer:
+            if observer.current.partition.partition_epoch == 0:
+                yield observer
+                return
+    raise ClusterError(f"the controller decided about {walked.topic} before anybody looked: the cluster is not at rest")
+
+
+def _consumers(cluster: Cluster, topic: str, parameters: Parameters) -> GroupStepper:
+    """Groups of all protocols that the cluster has."""
+    new = parameters.groups.new_coordinator
+    protocols = tuple(GroupProtocol) if new else (GroupProtocol.CLASSIC,)
+    times = times_of({**COMMON, **cluster.spec.overrides})
+    return GroupStepper(cluster, f"{topic}-read", protocols, times, Numbering(cluster.broker_ids))
 
 
 def timing_of(cluster: Cluster) -> Timing:

@@ -10,7 +10,18 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from harness.lockstep.explaining import Cause, Explained
-from harness.lockstep.world import Answered, Asked, Operation, Places, Surroundings, Waits
+from harness.lockstep.world import (
+    ABORTED,
+    COMMITTED,
+    Admitted,
+    Answered,
+    Asked,
+    Operation,
+    Places,
+    Surroundings,
+    Transactions,
+    Waits,
+)
 from reference_model.cluster import Altering, Broker, Fetching, Metadata
 from reference_model.controller import Controller
 from reference_model.log import Epoch, Offset
@@ -46,7 +57,7 @@ class Believed(msgspec.Struct, frozen=True, kw_only=True):
     """How many more ways there are."""
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """A part of a state, as people would call it; what is not there has no words."""
 
     name: str
@@ -105,28 +116,29 @@ class Wording:
             for state in states[:SHOWN_STATES]
         )
 
-    def _counted(self, part: _Part, states: Sequence[State]) -> Counter[str]:
+    def _counted(self, part: Part, states: Sequence[State]) -> Counter[str]:
         """In how many states a part is what. Many states have the same parts, which are put into words once."""
         ways: Counter[str] = Counter()
         for values, count in Counter(tuple(state[place] for place in part.places) for state in states).items():
             ways[part.say(*values)] += count
         return ways
 
-    def _parts(self, state: State) -> list[_Part]:
+    def _parts(self, state: State) -> list[Part]:
         """The parts that a state is told in."""
         metadata: Metadata = state[Places.METADATA]
         places, name = Places(len(metadata.known)), self.broker
         numbers = places.brokers
         return [
-            _Part("done by the harness", (Places.SURROUNDINGS, Places.METADATA), self._around),
-            _Part("the controller", (Places.METADATA,), self._metadata),
-            *(_Part(f"broker {name(b)}", (places.broker(b),), self.process) for b in numbers),
-            *(_Part(f"ISR asked for by {name(b)}", (places.altering(b),), self._altering) for b in numbers),
+            Part("done by the harness", (Places.SURROUNDINGS, Places.METADATA), self._around),
+            Part("the controller", (Places.METADATA,), self._metadata),
+            *(Part(f"broker {name(b)}", (places.broker(b),), self.process) for b in numbers),
+            *(Part(f"ISR asked for by {name(b)}", (places.altering(b),), self._altering) for b in numbers),
             *(
-                _Part(f"{name(follower)} fetching from {name(to)}", (places.fetching(follower, to),), self._fetching)
+                Part(f"{name(follower)} fetching from {name(to)}", (places.fetching(follower, to),), self._fetching)
                 for follower, to in places.pairs
             ),
-            *(_Part(f"request {slot}", (places.operation(slot),), self._operation) for slot in places.operations),
+            *(Part(f"request {slot}", (places.operation(slot),), self._operation) for slot in places.operations),
+            Part("the transactional id", (places.transactions,), self._transactions),
         ]
 
     def _around(self, around: Surroundings, metadata: Metadata) -> str:
@@ -205,6 +217,8 @@ class Wording:
         match operation:
             case Asked():
                 return f"{_request(operation.request)} on its way to {self.broker(operation.broker)}"
+            case Admitted():
+                return f"{_request(operation.request)} admitted by {self.broker(operation.broker)}"
             case Waits():
                 until = operation.waiting.until
                 return f"{_request(operation.request)} appended by {self.broker(operation.broker)}, waits for {until}"
@@ -212,6 +226,16 @@ class Wording:
                 return "answered"
             case None:
                 return ""
+
+    def _transactions(self, transactions: Transactions) -> str:
+        transactional, sent = transactions.transactional, transactions.sent
+        if transactional is None:
+            return ""
+        producer = f"producer {transactional.producer.id} epoch {transactional.producer.epoch}"
+        marked = f", its marker at {sent.waiting.offset} of {self.broker(sent.broker)}" if sent is not None else ""
+        found = "; ".join(f"{one.state} with epoch {one.producer.epoch}" for one in transactions.logged)
+        other = f", in its log {found}" if found else ""
+        return f"{producer}, {transactional.state}{marked}{other}"
 
 
 def disk_in_words(start: Offset, records: Values, high_watermark: Offset) -> str:
@@ -221,16 +245,19 @@ def disk_in_words(start: Offset, records: Values, high_watermark: Offset) -> str
 
 
 def records_in_words(records: Values) -> str:
-    """The values of records by their epochs: `1-2, 4 of epoch 0; 5-7 of epoch 1`."""
+    """The values of records by their epochs: `1-2, 4 of epoch 0; 5-7, commit of epoch 1`."""
     epochs = groupby(records, key=lambda record: record[0])
     return "; ".join(f"{_ranges([value for _, value in run])} of epoch {epoch}" for epoch, run in epochs)
 
 
 def _ranges(values: Sequence[int]) -> str:
-    """Values that follow each other as one."""
-    runs = groupby(enumerate(values), key=lambda numbered: numbered[1] - numbered[0])
+    """Values that follow each other as one; markers by what they say."""
+    runs = groupby(enumerate(values), key=lambda numbered: (numbered[1] < 0 and numbered, numbered[1] - numbered[0]))
     ends = [(first, first + sum(1 for _ in rest)) for _, run in runs for (_, first), *rest in [list(run)]]
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+    return ", ".join(_MARKERS.get(first, str(first)) if first == last else f"{first}-{last}" for first, last in ends)
+
+
+_MARKERS = {COMMITTED: "commit", ABORTED: "abort"}
 
 
 def _request(request: object) -> str:
@@ -239,6 +266,6 @@ def _request(request: object) -> str:
     return type(request).__name__
 
 
-def _believed(part: _Part, ways: Counter[str]) -> Believed:
+def _believed(part: Part, ways: Counter[str]) -> Believed:
     told = [Way(words=words, states=states) for words, states in ways.most_common() if words]
     return Believed(part=part.name, ways=tuple(told[:SHOWN_WAYS]), others=max(0, len(told) - SHOWN_WAYS))

@@ -11,16 +11,22 @@ from typing import Any, NamedTuple, TypeAlias
 
 from reference_model.cluster import Broker, Metadata
 from reference_model.controller import Controller
+from reference_model.log import Epoch, Record
 from reference_model.machine import State
 from reference_model.produce import Produce, Reply, Waiting
+from reference_model.producer_state import Marker, ProducerId, Verification
 from reference_model.registration import BrokerId
 from reference_model.replica import Replica
+from reference_model.transactions.coordinator import Transactional
 
 Request: TypeAlias = Any
 """One of the requests that the reference model knows."""
 
 OPERATIONS = 4
 """How many requests of clients may be open at once."""
+
+COMMITTED, ABORTED = -1, -2
+"""Instead of a value, what a marker says."""
 
 
 class Surroundings(NamedTuple):
@@ -35,6 +41,10 @@ class Surroundings(NamedTuple):
     """For which leader and follower the lag time may have passed."""
     expired: frozenset[int] = frozenset()
     """Operations that have waited for as long as they said they would."""
+    steady: bool = False
+    """Nothing was broken or decided since a coordinator of transactions last did what it was asked for."""
+    disturbances: int = 0
+    """How often somebody was hit that may coordinate transactions: what it waited for may have been lost each time."""
 
 
 class Asked(NamedTuple):
@@ -42,8 +52,18 @@ class Asked(NamedTuple):
 
     broker: BrokerId
     request: Request
-    reply: Reply | None = None
+    reply: Any = None
     """What was answered, where that is known already: other ways for it to go are of no interest."""
+    begun: bool = False
+    """Whether the broker has looked at its offsets for a fetch, and is yet to read."""
+
+
+class Admitted(NamedTuple):
+    """A transactional batch that its leader may append, for all that the coordinator says."""
+
+    broker: BrokerId
+    request: Produce
+    reply: Reply | None = None
 
 
 class Waits(NamedTuple):
@@ -62,7 +82,80 @@ class Answered(NamedTuple):
     reply: Any
 
 
-Operation: TypeAlias = Asked | Waits | Answered | None
+Operation: TypeAlias = Asked | Admitted | Waits | Answered | None
+
+
+class MarkerSent(NamedTuple):
+    """A marker that the partition has taken, and that the coordinator does not know to be replicated."""
+
+    marker: Marker
+    broker: BrokerId
+    incarnation: int
+    leader_epoch: int
+    waiting: Waiting
+    lost: bool = False
+    """Whether the answer may have been: then it is sent again, even to the same leader."""
+
+
+class Standing(NamedTuple):
+    """What stands at one leader for a producer whose transaction it has asked about."""
+
+    broker: BrokerId
+    incarnation: int
+    producer_id: ProducerId
+    verification: Verification
+
+
+class Transactions(NamedTuple):
+    """One transactional id: what its coordinator has on record, and what leaders have of it besides their logs."""
+
+    transactional: Transactional | None = None
+    """What whoever coordinates goes by."""
+    logged: tuple[Transactional, ...] = ()
+    """What the next one may find in the log instead: the last that was replicated, and what could not be since."""
+    moved: bool = False
+    """Whether another broker may coordinate since it was last asked for something."""
+    sent: MarkerSent | None = None
+    standing: tuple[Standing, ...] = ()
+
+    def wrote(self, transactional: Transactional | None) -> Transactions:
+        """With this on record, and nothing else that could be found."""
+        if transactional == self.transactional:
+            return self
+        return self._replace(transactional=transactional, logged=(), moved=False)
+
+    def failed(self, transactional: Transactional | None, believed: Transactional | None) -> Transactions:
+        """This may be in the log though it could not be replicated; the coordinator goes on with what it believes."""
+        assert self.transactional is not None
+        assert transactional is not None
+        logged = (*(self.logged or (self.transactional,)), transactional)
+        return self._replace(transactional=believed, logged=logged)
+
+    def disturbed(self) -> Transactions:
+        """Whoever coordinates may have lost what it waited for, or be another one."""
+        return self._replace(moved=True, sent=self.sent and self.sent._replace(lost=True))
+
+    def verification(self, replica: Replica, producer_id: ProducerId) -> Verification | None:
+        """What stands at this leader: a batch or marker that it appended since has ended it (UnifiedLog.append)."""
+        key = (replica.broker, replica.broker_epoch, producer_id)
+        found = next((one.verification for one in self.standing if one[:3] == key), None)
+        ended = found is not None and any(
+            batch.producer_id == producer_id and offset >= found.guard for offset, batch in replica.log.batches()
+        )
+        return None if ended else found
+
+    def verifying(self, replica: Replica, producer_id: ProducerId, verification: Verification | None) -> Transactions:
+        """With what stands at this leader now; one producer is enough to remember, for there is one client."""
+        if verification is None or verification == self.verification(replica, producer_id):
+            return self
+        others = (one for one in self.standing if one.broker != replica.broker)
+        mine = Standing(replica.broker, replica.broker_epoch, producer_id, verification)
+        return self._replace(standing=tuple(sorted((*others, mine))))
+
+
+def marker_record(epoch: Epoch, marker: Marker) -> Record:
+    """A marker as it stands in a log of this leader epoch."""
+    return Record(epoch, COMMITTED if marker.commit else ABORTED, marker)
 
 
 class Places:
@@ -88,6 +181,10 @@ class Places:
         return 2 + (2 + len(self.brokers)) * len(self.brokers) + slot
 
     @property
+    def transactions(self) -> int:
+        return self.operation(OPERATIONS)
+
+    @property
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every two brokers, the first as the follower."""
         return list(permutations(self.brokers, 2))
@@ -98,7 +195,12 @@ def before_creation(controller: Controller) -> State:
     numbers = [number for number, _ in controller.brokers]
     brokers = [Broker(Replica(number, registration.epoch)) for number, registration in controller.brokers]
     slots = (None,) * (len(numbers) + len(numbers) ** 2 + OPERATIONS)
-    return (Surroundings(), Metadata(log=(controller,), known=(0,) * len(numbers)), *brokers, *slots)
+    return (Surroundings(), Metadata(log=(controller,), known=(0,) * len(numbers)), *brokers, *slots, Transactions())
+
+
+def acts(around: Surroundings, broker: Broker) -> bool:
+    """Whether a broker does anything at all."""
+    return broker.running and broker.replica.broker not in around.paused
 
 
 def replaced(state: State, parts: dict[int, Any]) -> State:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import run_cli
-from tests.conftest import LOCKSTEP, Lockstep
+from tests.conftest import LOCKSTEP, Lockstep, Refused
 
 USAGE = 4
 ENVIRONMENT = 3
@@ -40,6 +40,9 @@ ENVIRONMENT = 3
         (["down", "--name", "nobody"], "there is no cluster 'nobody'; none is up"),
         (["up", "--name", "Not/A Name"], "'Not/A Name' is not a cluster name"),
         (["list", "faulds"], "'faulds' is not one of"),
+        (["step", "--wrong-model", "elrr"], "there is no wrong model 'elrr'; did you mean 'elr'?"),
+        (["step", "--backend", "external"], "a walk stops and cuts off brokers: it needs a cluster of its own"),
+        (["step", "--hold"], "--hold waits for somebody to press a key: it needs a terminal"),
         (["explore", "--variant", "kip32"], "there is no specification 'kip32'; did you mean 'kip320'?"),
         (["explore", "--mutant", "hw-epok"], "kip320 has no mutant 'hw-epok'; did you mean 'hw-epoch'?"),
         (["explore", "--invariant", "week-isr"], "there is no invariant 'week-isr' here; did you mean 'weak-isr'?"),
@@ -48,21 +51,8 @@ ENVIRONMENT = 3
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    sentence: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run_cli(arguments) == USAGE
-    captured = capsys.readouterr()
-    assert sentence in captured.err
-    assert captured.err.startswith("lockstep: ")
-    assert "Traceback" not in captured.err
-    assert captured.out == ""
-    assert list(tmp_path.iterdir()) == []
+def test_wrong_usage(refused: Refused, arguments: list[str], sentence: str) -> None:
+    assert refused(arguments, sentence).startswith("lockstep: ")
 
 
 def test_the_exit_code_reaches_the_shell(lockstep: Lockstep) -> None:

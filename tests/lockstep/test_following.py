@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+
 import pytest
 
+from harness.lockstep.divergence import Divergence
+from harness.lockstep.events import Began, Decided, Ended, Exchanged, Found, Named
+from harness.lockstep.explaining import Occasions
+from harness.lockstep.following import Following
+from harness.lockstep.handling import Told
+from harness.lockstep.wrong_models import wrong_model
+from reference_model.controller import (
+    Controller,
+    begin_alter_partition,
+    begin_failover,
+    begin_reassignment,
+    create,
+)
+from reference_model.errors import Error
 from reference_model.fetch import Fetch, Isolation
 from reference_model.offsets import ListOffsets, Timestamp
 from reference_model.parameters import Parameters, parameters_for
-from reference_model.produce import Acks, Produce
+from reference_model.produce import Acks, Produce, Produced
+from reference_model.registration import AlterPartition, BrokerRegistration
 from tests.lockstep.pretended import Pretended
 
 KRAFT_4 = parameters_for("4.3.1", "kraft", min_isr=2)
@@ -42,3 +60,110 @@ def walk(parameters: Parameters, believed: Parameters, seed: int, steps: int = 4
 @pytest.mark.parametrize("seed", range(8))
 def test_a_right_cluster_is_followed(parameters: Parameters, seed: int) -> None:
     assert walk(parameters, parameters, seed) > 0
+
+
+def created() -> Controller:
+    registered = tuple((broker, BrokerRegistration(epoch=10 + broker)) for broker in range(3))
+    return create(ZK, Controller(brokers=registered), (0, 1, 2))[0]
+
+
+def written(controller: Controller) -> Iterator[Controller]:
+    """What the znodes show after each write of what a controller has begun."""
+    while controller.writing:
+        controller = controller.written()
+        yield shown(controller)
+
+
+def shown(controller: Controller) -> Controller:
+    return controller._replace(partition=controller.shown or controller.partition, shown=None, writing=())
+
+
+def granted(controller: Controller, *isr: int) -> Controller:
+    """The leader has asked for this ISR."""
+    partition = controller.partition
+    epochs = partition.leader_epoch, partition.partition_epoch
+    request = AlterPartition(partition.leader, 10 + partition.leader, *epochs, frozenset(isr))
+    return begin_alter_partition(ZK, controller, request)[0]
+
+
+def reassignments() -> list[tuple[Controller, tuple[int, ...] | None]]:
+    """A partition moves to two brokers and back to three, each with what was asked for then."""
+    fewer, _ = begin_reassignment(ZK, created(), (1, 2))
+    more, _ = begin_reassignment(ZK, fewer.finished(), (2, 0, 1))
+    joined = granted(more.finished(), 0, 1, 2)
+    return [
+        *((seen, (1, 2)) for seen in written(fewer)),
+        *((seen, (2, 0, 1)) for seen in written(more)),
+        (shown(joined), None),
+        *((seen, None) for seen in written(joined)),
+    ]
+
+
+def follow(seen: Iterable[tuple[Controller, tuple[int, ...] | None]]) -> None:
+    following = Following(ZK, Began(controller=created()))
+    for controller, assignment in seen:
+        following.tell(Decided(controller=controller, occasions=Occasions(assignment=assignment)))
+
+
+def test_every_write_of_a_reassignment_is_explained() -> None:
+    follow(reassignments())
+
+
+@pytest.mark.parametrize("missing", range(8))
+def test_a_write_that_is_missing_is_noticed_with_the_next(missing: int) -> None:
+    seen = reassignments()
+    assert len(seen) == 9
+    with pytest.raises(Divergence):
+        follow(seen[:missing] + seen[missing + 1 : missing + 2])
+
+
+def test_a_controller_that_takes_over_ends_a_reassignment_that_another_began() -> None:
+    begun, _ = begin_reassignment(ZK, created(), (1, 2))
+    halfway = begun.written().written()
+    moved = begin_failover(ZK, halfway)
+    before = [(seen, (1, 2)) for seen in list(written(begun))[:2]]
+    follow([*before, (shown(moved), None), *((seen, None) for seen in written(moved))])
+    unmoved = [(seen._replace(epoch=1), None) for seen in list(written(begun))[2:]]
+    with pytest.raises(Divergence):
+        follow([*before, (shown(moved), None), *unmoved])
+
+
+@pytest.mark.parametrize("parameters", [KRAFT_3, ZK], ids=["kraft-3.9", "zk-3.9"])
+def test_a_model_whose_last_member_leaves_the_isr_does_not_follow(parameters: Parameters) -> None:
+    def all_die(believed: Parameters) -> None:
+        cluster = Pretended(parameters, believed, seed=1)
+        for broker in cluster.places.brokers:
+            cluster.kill(broker)
+            cluster.session_ends(broker)
+
+    all_die(parameters)
+    with pytest.raises(Divergence):
+        all_die(wrong_model("last-member-leaves").parameters(parameters))
+
+
+@pytest.mark.parametrize("cut", [True, False], ids=["power", "process"])
+def test_only_a_machine_that_loses_power_loses_records(cut: bool) -> None:
+    following = Pretended(KRAFT_4, KRAFT_4, seed=1).following
+    written = Exchanged(broker=0, request=Named.of(Produce(Acks.LEADER, (7,))), reply=Named.of(Produced(Error.NONE, 0)))
+    following.tell(written)
+    following.tell(Ended(broker=0, clean=False, cut=cut))
+    with nullcontext() if cut else pytest.raises(Divergence):
+        following.tell(Found(broker=0, start=0, records=(), high_watermark=0))
+
+
+def read_after_a_write(high_watermark: int) -> None:
+    """A record is written, and whoever reads it is told this high watermark."""
+    cluster = Pretended(KRAFT_4, KRAFT_4, seed=1)
+    cluster.ask(0, Produce(Acks.LEADER, (7,)))
+    told = Told(Error.NONE, ((0, 7),), high_watermark, high_watermark, log_start=0)
+    cluster.following.tell(Exchanged(broker=0, request=Named.of(Fetch(0)), reply=Named.of(told)))
+
+
+@pytest.mark.parametrize("high_watermark", [0, 1])
+def test_a_fetch_tells_offsets_from_before_it_read(high_watermark: int) -> None:
+    read_after_a_write(high_watermark)
+
+
+def test_it_does_not_tell_offsets_that_never_were() -> None:
+    with pytest.raises(Divergence):
+        read_after_a_write(2)

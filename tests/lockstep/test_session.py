@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.lockstep.controls import control, step_of
 from harness.lockstep.coverage import CauseCount, answer, coverage, kind
+from harness.lockstep.divergence import Divergence
 from harness.lockstep.events import Began, Events, Exchanged, Named
 from harness.lockstep.explaining import Cause, Explained
-from harness.lockstep.following import Divergence, Following
+from harness.lockstep.following import Following
 from harness.lockstep.handling import Told
-from harness.lockstep.session import control, step_of, verdict_of
-from harness.lockstep.stepper import NOT_YET, Done
+from harness.lockstep.patience import NOT_YET
+from harness.lockstep.session import verdict_of
+from harness.lockstep.stepper import Done
 from harness.lockstep.steps import (
     Ask,
     AskEpochEnd,
@@ -38,7 +44,7 @@ from reference_model.fetch import Fetch, Isolation
 from reference_model.parameters import parameters_for
 from reference_model.produce import Acks, Produce, Produced, Unanswered
 from reference_model.registration import BrokerRegistration
-from tests.conftest import Lockstep
+from tests.conftest import LOCKSTEP, Lockstep
 
 KRAFT = parameters_for("4.3.1", "kraft", min_isr=2)
 SESSION_1, SESSION_2 = Cause("a session ended", 1), Cause("a session ended", 2)
@@ -239,3 +245,22 @@ def test_a_live_divergence_is_kept_with_the_belief_and_the_logs(lockstep: Lockst
     assert {log["node"] for log in told["logs"]} == {"broker-1", "broker-2", "broker-3", "zookeeper-1"}
     assert any(log["lines"] for log in told["logs"])
     assert "acks-0-answers: a write with acks=0 is answered" in (run / "report.html").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+@pytest.mark.xdist_group("process-cluster")
+def test_a_cluster_that_diverged_is_held_until_a_key_is_pressed(lockstep: Lockstep, tmp_path: Path) -> None:
+    keyboard, terminal = pty.openpty()
+    arguments = [str(LOCKSTEP), "step", "--seed", "1", "--steps", "60", "--wrong-model", "acks-0-answers", "--hold"]
+    with subprocess.Popen(arguments, cwd=tmp_path, stdin=terminal, stderr=subprocess.PIPE, text=True) as held:
+        assert held.stderr is not None
+        told: list[str] = []
+        while "press any key" not in (line := held.stderr.readline()):
+            assert line, told
+            told.append(line)
+        assert any(line.startswith("held       the brokers listen at 127.0.0.1:") for line in told), told
+        assert lockstep("status").returncode == 0  # they do
+        os.write(keyboard, b" ")
+        held.stderr.read()
+    assert held.returncode == 1

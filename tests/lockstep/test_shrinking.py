@@ -38,6 +38,18 @@ def test_attempts_are_few() -> None:
     assert len(tried) == 5
 
 
+def test_no_attempt_begins_when_time_is_up() -> None:
+    left = iter([True, True, True, True])
+    tried = []
+
+    def diverges(steps: Sequence[Step]) -> bool:
+        tried.append(steps)
+        return False
+
+    assert shrunk(STEPS, diverges, in_time=lambda: next(left, False)) == STEPS
+    assert len(tried) in range(1, 4)
+
+
 NOW = Situation(
     brokers=(1, 2, 3),
     running=frozenset({1}),

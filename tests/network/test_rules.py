@@ -110,7 +110,8 @@ def test_every_version_of_every_answer_is_read_by_another_library(wires: Wires, 
     with Connection(wires.links.address(wires.link), timeout_s=20) as connection:
         for version in versions:
             request = _filled(load_request_schema(KEYS[api], version))
-            assert CODE in set(_codes(connection.ask(request))), version
+            sent = connection.send(request, version=int(request.__version__))  # nobody is there to ask what it knows
+            assert CODE in set(_codes(connection.receive(sent))), version
     assert wires.links.matched(wires.link) == (len(versions),)
     assert wires.links.traffic()[wires.link].to_destination == 0
 

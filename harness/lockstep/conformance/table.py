@@ -53,7 +53,7 @@ SCRIPTS = (
     Scripted(
         claims=(68,),
         name="effective-min-isr",
-        shows="min.insync.replicas counts for no more than there are replicas.",
+        shows="From 3.7 on min.insync.replicas counts for no more than there are replicas.",
         script=writing.min_isr_is_never_more_than_the_replicas,
     ),
     Scripted(

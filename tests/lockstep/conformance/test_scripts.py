@@ -78,6 +78,7 @@ def test_it_holds_for_older_ones(shape: str, script: Scripted, lockstep_clusters
         ("elr", "complete-leaders"),
         ("min-isr-1", "min-isr"),
         ("elect-anyone", "complete-leaders"),
+        ("unclean-stays", "last-leader"),
         ("no-divergence", "epochs"),
         ("acks-1-waits", "acks-one"),
         ("acks-all-hurries", "min-isr"),
