@@ -14,7 +14,7 @@ from harness.clients.wire.fetch import fetch
 from harness.clients.wire.metadata import PartitionView
 from harness.clients.wire.produce import produce
 from harness.clients.wire.records import Batch
-from harness.clients.wire.topics import delete_topic
+from harness.clients.wire.topics import TopicRefused, delete_topic
 from harness.cluster.cluster import Cluster
 from harness.errors import UsageError
 from harness.lockstep.observers import follow
@@ -150,7 +150,10 @@ def test_a_topic_is_deleted_and_created_again(cluster: Cluster, topic: str, watc
     create(cluster, topic, watch)
     assert delete_topic(cluster.direct(cluster.ask(1).controller), topic, access=cluster.access())
     watch.until(lambda known: not known.partition.replicas, "no topic")
-    again = create(cluster, topic, watch)
+    # ZooKeeper's controller removes the topic first and its mark for deletion after it: until then the name is taken.
+    again = wait_until(
+        lambda: create(cluster, topic, watch), timeout_s=30, what="the name to be free", retry_on=(TopicRefused,)
+    )
     assert (again.partition.leader_epoch, again.partition.partition_epoch) == (0, 0)
     watch.require_order()
 
