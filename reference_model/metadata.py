@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from reference_model.errors import Error
+from reference_model.parameters import Parameters
 from reference_model.registration import NO_LEADER, BrokerId, BrokerRegistration, Brokers, Registration
+
+OFFLINE_TOLD = "offline-told"
+"""The guard by which clients are told whose brokers are not there."""
+TOLD_LATER = "told-later"
+"""What the controller has decided brokers tell when they have learned of it, and not before."""
 
 
 class PartitionMetadata(NamedTuple):
@@ -20,8 +26,20 @@ class PartitionMetadata(NamedTuple):
     offline: Brokers = frozenset()
 
 
+class Described(NamedTuple):
+    """All that a client is told who asks for one partition."""
+
+    partition: PartitionMetadata
+    brokers: Brokers
+    """Who is there."""
+
+
 def describe(
-    partition: Registration | None, brokers: Mapping[BrokerId, BrokerRegistration], *, by_id: bool = False
+    parameters: Parameters,
+    partition: Registration | None,
+    brokers: Mapping[BrokerId, BrokerRegistration],
+    *,
+    by_id: bool = False,
 ) -> PartitionMetadata:
     """A partition as clients are told of it; None is one that the broker does not know (KRaftMetadataCache).
 
@@ -32,11 +50,12 @@ def describe(
         return PartitionMetadata(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
     alive = frozenset(broker for broker, registration in brokers.items() if not registration.fenced)
     led = partition.leader in alive
+    gone = frozenset(partition.replicas) - alive
     return PartitionMetadata(
         Error.NONE if led else Error.LEADER_NOT_AVAILABLE,
         partition.leader if led else NO_LEADER,
         partition.leader_epoch,
         partition.replicas,
         partition.isr,
-        offline=frozenset(partition.replicas) - alive,
+        offline=gone if parameters.guards(OFFLINE_TOLD) else frozenset(),
     )

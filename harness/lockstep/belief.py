@@ -37,6 +37,12 @@ class Belief:
         places = range(len(self._expansion.machine.initial))
         return [self._expansion.packing.unpack(state, places) for state in sorted(self._states)]
 
+    def go_on_with(self, unseen: Machine) -> None:
+        """Other things may happen unseen from now on."""
+        states = self.states
+        self._expansion = Expansion(unseen)
+        self._states = self._closed(map(self._expansion.pack, states))
+
     def change(self, reads: tuple[int, ...], effect: Callable[..., Outcomes]) -> bool:
         """Something is done or seen, which concerns the parts at these places: each state goes on in so many ways.
 

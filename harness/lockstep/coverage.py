@@ -14,6 +14,7 @@ from harness.lockstep.steps import (
     AddPartition,
     Ask,
     AskEpochEnd,
+    AskMetadata,
     Elect,
     EndTransaction,
     Enter,
@@ -23,12 +24,14 @@ from harness.lockstep.steps import (
     Read,
     Reassign,
     Request,
+    SetMinIsr,
     Step,
     Transact,
     Wait,
     Write,
 )
 from reference_model.errors import Error
+from reference_model.metadata import Described
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +79,10 @@ def kind(step: Step) -> str:
             return "ask for the log start" if step.earliest else f"ask for the {step.reach}"
         case AskEpochEnd():
             return "ask for an epoch's end"
+        case AskMetadata():
+            return "ask for metadata"
+        case SetMinIsr():
+            return "set min.insync.replicas"
         case InitProducer():
             return "init a producer"
         case AddPartition():
@@ -97,7 +104,9 @@ def answer(done: Done) -> str:
     match done.step:
         case Elect() | Reassign():
             return "done" if done.seen == "done" else "refused"
-        case Wait():
+        case AskMetadata() if isinstance(done.reply, Described):
+            return _named(done.reply.partition.error)
+        case SetMinIsr() | Wait():
             return done.seen
         case _:
             return "done"
@@ -106,7 +115,10 @@ def answer(done: Done) -> str:
 def _answered(done: Done) -> str:
     if done.reply is None:
         return NOT_YET if done.seen.startswith(NOT_YET) else "no answer"
-    error = getattr(done.reply, "error", Error.NONE)
+    return _named(getattr(done.reply, "error", Error.NONE))
+
+
+def _named(error: Error) -> str:
     return "answered" if error is Error.NONE else str(error.name)
 
 

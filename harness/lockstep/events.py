@@ -22,6 +22,7 @@ from reference_model.groups.consumer import ConsumerGroupHeartbeat, HeartbeatAns
 from reference_model.groups.generations import JoinAnswer, SyncAnswer
 from reference_model.groups.offsets import FetchedOffset, OffsetCommit, OffsetFetch
 from reference_model.log import Epoch, Offset
+from reference_model.metadata import Described
 from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch
 from reference_model.produce import Produce, Produced, Unanswered
 from reference_model.registration import BrokerId
@@ -138,6 +139,19 @@ class Identified(Event, frozen=True, kw_only=True):
     producer: Producer
 
 
+class MetadataTold(Event, frozen=True, kw_only=True):
+    """A broker has told a client of the partition, and of who is there."""
+
+    broker: BrokerId
+    told: Described
+
+
+class Configured(Event, frozen=True, kw_only=True):
+    """Whoever looks at min.insync.replicas goes by one of these from now on."""
+
+    min_isr: tuple[int, ...]
+
+
 class Leaves(Event, frozen=True, kw_only=True):
     """A broker begins to shut down."""
 
@@ -189,7 +203,8 @@ class GroupUnanswered(Event, frozen=True, kw_only=True):
 
 OfGroup: TypeAlias = GroupAsked | GroupAnswered | GroupUnanswered
 OfGroups: TypeAlias = GroupBegan | CoordinatorElected | Leaves | OfGroup
-OfPartition: TypeAlias = Began | Surrounded | Ended | Found | Started | Decided | Exchanged | Sent | Answered | GaveUp
+OfRequest: TypeAlias = Exchanged | Sent | Answered | GaveUp | MetadataTold
+OfPartition: TypeAlias = Began | Surrounded | Ended | Found | Started | Decided | Configured | OfRequest
 Events: TypeAlias = OfPartition | Identified | OfGroups
 
 

@@ -22,6 +22,7 @@ from reference_model.controller import (
     elect_preferred,
     elect_unclean,
     fence,
+    min_isr_changed,
     move,
     reassign,
     register,
@@ -51,6 +52,8 @@ class Occasions(NamedTuple):
     """Somebody asked for an unclean election."""
     assignment: tuple[BrokerId, ...] | None = None
     """Somebody asked for the partition to be on these brokers."""
+    min_isr: bool = False
+    """Somebody set min.insync.replicas."""
 
 
 class Cause(NamedTuple):
@@ -246,6 +249,8 @@ def _of_administrator(
         yield Cause("a preferred election"), elect_preferred(parameters, controller)[0]
     if occasions.unclean:
         yield Cause("an unclean election"), elect_unclean(parameters, controller)[0]
+    if occasions.min_isr:
+        yield Cause("a new min.insync.replicas"), min_isr_changed(parameters, controller)
     if occasions.assignment is None:
         return
     if controller.partition.replicas:

@@ -6,6 +6,7 @@ It knows no cluster. Brokers have the model's numbers, from 0 on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain, combinations, pairwise
 from typing import Any, NoReturn
@@ -16,6 +17,7 @@ from harness.lockstep.divergence import Divergence
 from harness.lockstep.events import Answered as AnsweredLate
 from harness.lockstep.events import (
     Began,
+    Configured,
     CoordinatorElected,
     Decided,
     Ended,
@@ -29,14 +31,16 @@ from harness.lockstep.events import (
     GroupUnanswered,
     Identified,
     Leaves,
+    MetadataTold,
     Sent,
     Started,
     Surrounded,
 )
 from harness.lockstep.explaining import Cause, Explained, Explanation, Occasions, explanations, in_common
 from harness.lockstep.groups.following import Groups
-from harness.lockstep.handling import Reading, Told, as_asked, handle, in_words
+from harness.lockstep.handling import Handled, Reading, Told, as_asked, handle, in_words
 from harness.lockstep.rules import machine
+from harness.lockstep.telling import Telling
 from harness.lockstep.wording import Wording, disk_in_words
 from harness.lockstep.world import (
     Answered,
@@ -54,6 +58,7 @@ from reference_model.controller import Controller
 from reference_model.in_sync import lag_passes, shrink
 from reference_model.log import Epoch, Offset
 from reference_model.machine import Outcomes, Part
+from reference_model.metadata import Described
 from reference_model.parameters import Mode, Parameters
 from reference_model.registration import AlterPartition, BrokerId, Brokers, Registration
 from reference_model.replica import restart
@@ -67,6 +72,8 @@ class Following:
 
     def __init__(self, parameters: Parameters, began: Began, *, reading: Reading = as_asked) -> None:
         self.parameters = parameters
+        self._possible: tuple[Parameters, ...] = (parameters,)
+        """What each may go by while a setting changes; the last of them is what was set last."""
         self._reading = reading
         self.wording = Wording(began.ids)
         self.explained: list[Explained] = []
@@ -75,7 +82,9 @@ class Following:
         """Whose process has been started."""
         self.places = Places(len(began.controller.brokers))
         nothing = began.controller.with_partition(NO_PARTITION)
-        self.belief = Belief(machine(parameters, before_creation(nothing)))
+        self._nothing = before_creation(nothing)
+        self.belief = Belief(machine(self._nothing, parameters))
+        self.telling = Telling(parameters, began.controller)
         self.groups = Groups(parameters.groups, began.ids, reading)
         creation = Occasions(assignment=began.controller.partition.replicas)
         self._decide(began.controller, creation)
@@ -92,9 +101,15 @@ class Following:
                 self._find(event)
             case Started():
                 self._start(event.broker)
+                self.telling.started(event.broker)
                 self.groups.tell(event)
             case Decided():
                 self._decide(event.controller, event.occasions)
+                self.telling.decided(event.controller)
+            case Configured():
+                self._configure(event.min_isr)
+            case MetadataTold():
+                self._describe(event.broker, event.told)
             case Exchanged():
                 self._exchange(event)
             case Sent():
@@ -146,6 +161,12 @@ class Following:
         known, _ = init_producer_id(None, InitProducerId(), self.parameters, fresh=producer.id)
         self.belief.change((self.places.transactions,), lambda _: [(Transactions(known),)])
 
+    def _configure(self, min_isr: tuple[int, ...]) -> None:
+        """A setting changes: everybody may have heard of it or not, each by himself, until all are known to have."""
+        self._possible = tuple(replace(self.parameters, min_isr=value) for value in min_isr)
+        self.parameters = self._possible[-1]
+        self.belief.go_on_with(machine(self._nothing, *self._possible))
+
     # What is seen
 
     def _decide(self, seen: Controller, occasions: Occasions) -> None:
@@ -163,9 +184,10 @@ class Following:
             gone = metadata.controller.partition.isr - seen.partition.isr
             for processes, altering in [before, *self._shrinking(around, gone, *before)]:
                 asked = tuple(slot for slot in altering if isinstance(slot, AlterPartition))
-                for way in explanations(self.parameters, metadata.controller, seen, occasions, asked):
-                    found.add(way)
-                    yield around, *self._after(metadata, processes, list(altering), way, seen)
+                for parameters in self._possible:
+                    for way in explanations(parameters, metadata.controller, seen, occasions, asked):
+                        found.add(way)
+                        yield around, *self._after(metadata, processes, list(altering), way, seen)
 
         reads = (*map(self.places.broker, brokers), *map(self.places.altering, brokers))
         went_on = self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained)
@@ -276,10 +298,9 @@ class Following:
         asked = Asked(event.broker, self._reading(event.request.back()), event.reply.back())
 
         def handled(asked: Asked, process: Broker) -> Outcomes:
-            if process.running:
-                for replica, after in handle(self.parameters, process.replica, asked):
-                    if isinstance(after, Asked | Answered):
-                        yield (process._replace(replica=replica),)
+            for replica, after in self._handled(process, asked):
+                if isinstance(after, Asked | Answered):
+                    yield (process._replace(replica=replica),)
 
         place = (self.places.broker(event.broker),)
         if isinstance(asked.reply, Told) and self.belief.change(place, partial(handled, asked)):
@@ -308,12 +329,26 @@ class Following:
 
     def _replies(self, asked: Asked) -> set[str]:
         """What might be answered to a request, by anyone who explains what was seen before it."""
-        processes = [process for (process,) in self.belief.parts(self.places.broker(asked.broker)) if process.running]
+        processes = self.belief.parts(self.places.broker(asked.broker))
         return {
             in_words(after.reply) if isinstance(after, Answered) else "no answer yet"
-            for process in processes
-            for _, after in handle(self.parameters, process.replica, asked._replace(reply=None))
+            for (process,) in processes
+            for _, after in self._handled(process, asked._replace(reply=None))
         }
+
+    def _handled(self, process: Broker, asked: Asked) -> Iterator[Handled]:
+        """What may become of a request to a broker."""
+        if process.running:
+            for parameters in self._possible:
+                yield from handle(parameters, process.replica, asked)
+
+    def _describe(self, broker: BrokerId, told: Described) -> None:
+        """A client was told of the partition and of who is there."""
+        epochs = [process.replica.leader_epoch for (process,) in self.belief.parts(self.places.broker(broker))]
+        self.telling.leads_or_follows(broker, min(epochs))
+        if not self.telling.tells(broker, told):
+            permitted = map(self.wording.described, self.telling.permitted(broker))
+            self._diverge(self.wording.described(told), set(permitted))
 
     def _give_up(self, slot: int) -> None:
         """The client will never know: its connection broke. The request may have been handled, or may yet be."""

@@ -7,8 +7,10 @@ difference when it left. Its answer takes time, for meanwhile the leader is know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from harness.lockstep.canonical import canonical, passed_over, without_stale
 from harness.lockstep.handling import handle
@@ -36,10 +38,21 @@ LEARNING = Bounds(batches=True)
 """A broker may learn of several decisions at once (MetadataLoader), or of later ones first (LeaderAndIsr)."""
 
 
-def machine(parameters: Parameters, initial: State) -> Machine:
-    """Everything that can happen unseen, from a state on."""
+def machine(initial: State, *possible: Parameters) -> Machine:
+    """Everything that can happen unseen, from a state on; each may go by other settings while they change."""
     metadata: Metadata = initial[Places.METADATA]
-    return Machine(initial=initial, rules=tuple(_Rules(parameters, Places(len(metadata.known))).all()))
+    places = Places(len(metadata.known))
+    rules = zip(*(_Rules(parameters, places).all() for parameters in possible), strict=True)
+    return Machine(initial=initial, rules=tuple(same[0] if len(same) == 1 else _any_of(same) for same in rules))
+
+
+def _any_of(same: Sequence[Rule]) -> Rule:
+    """What may happen by any of these, which are the same rule with other settings."""
+
+    def effect(*parts: Part) -> Outcomes:
+        return dict.fromkeys(chain.from_iterable(rule.effect(*parts) for rule in same))
+
+    return replace(same[0], effect=effect)
 
 
 class _Rules:

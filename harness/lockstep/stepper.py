@@ -11,6 +11,7 @@ from harness.clients.wire.connection import Connection, Pending
 from harness.clients.wire.coordinators import KeyType, ask_coordinator
 from harness.clients.wire.elections import Election as WireElection
 from harness.clients.wire.elections import elect_leader
+from harness.clients.wire.metadata import metadata
 from harness.clients.wire.reassignments import reassign
 from harness.clients.wire.refusals import Refused
 from harness.closeable import Closeable
@@ -22,6 +23,7 @@ from harness.lockstep import translating
 from harness.lockstep.events import (
     Answered,
     Began,
+    Configured,
     Decided,
     Ended,
     Events,
@@ -30,6 +32,7 @@ from harness.lockstep.events import (
     GaveUp,
     Identified,
     Leaves,
+    MetadataTold,
     Named,
     Sent,
     Started,
@@ -43,10 +46,12 @@ from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
 from harness.lockstep.observers.replicas import on_disk
 from harness.lockstep.patience import ANSWER_S, NOT_YET, PATIENCE_S
+from harness.lockstep.settings import set_min_isr, wait_for_settings
 from harness.lockstep.steps import (
     AddPartition,
     Ask,
     AskEpochEnd,
+    AskMetadata,
     Crash,
     Cut,
     Elect,
@@ -62,6 +67,7 @@ from harness.lockstep.steps import (
     Reassign,
     Release,
     Resume,
+    SetMinIsr,
     Start,
     Step,
     Stop,
@@ -166,6 +172,8 @@ class Stepper(Closeable):
         self.events: list[Events] = [began]
         """All that the model was told."""
         self.following = Following(parameters, began, reading=reading)
+        self._min_isr: tuple[int, ...] = (parameters.min_isr,)
+        """What brokers may go by: what was set last, and before it what somebody may not know to be over."""
         self._groups = groups
         if groups is not None:
             groups.begin(self._tell)
@@ -213,8 +221,12 @@ class Stepper(Closeable):
                 return self._transact(step)
             case Kill() | Crash() | Stop() | Start() | Pause() | Resume() | Cut() | Mend() | Withhold() | Release():
                 return self._disturb(step)
+            case AskMetadata():
+                return self._ask_metadata(step.broker)
             case Elect() | Reassign():
                 return self._administer(step)
+            case SetMinIsr():
+                return self._set_min_isr(step.value)
             case Wait():
                 return self._wait(step.until)
             case Idle():
@@ -251,6 +263,18 @@ class Stepper(Closeable):
             self._observe(self._sent(slot, step.broker, exchange))
             self._tell(GaveUp(slot=slot))
         return f"no answer ({error})"
+
+    def _ask_metadata(self, broker: int) -> str:
+        """What a broker tells of decisions follows from those that were made before it told."""
+        try:
+            view = metadata(self._connection(broker), (self._topic,))
+        except OSError as error:
+            self._disconnect(broker)
+            return f"no answer ({error})"
+        self._observe()
+        self._reply = told = translating.described(view, self._topic, self._number)
+        self._tell(MetadataTold(broker=self._number(broker), told=told))
+        return self.following.wording.described(told)
 
     def _write(self, step: Write) -> str:
         """Write with acks=all, or in a transaction: it may wait for followers or a coordinator that cannot come."""
@@ -394,6 +418,7 @@ class Stepper(Closeable):
             identified=self._client.producer is not None,
             adds_partitions=self._client.version < 2,
             may_leave_open=len(self._open) < OPERATIONS - 1,
+            min_isr=self._min_isr[-1],
             belief=len(self.following.belief),
             groups=None
             if self._groups is None
@@ -570,6 +595,26 @@ class Stepper(Closeable):
             preferred=late.preferred, unclean=late.unclean, assignment=late.assignment
         )
         return answer
+
+    def _set_min_isr(self, value: int) -> str:
+        """While it changes everybody may go by the old or the new one, and for longer if not all are known to know."""
+        self._go_by(*self._min_isr, value)
+        self._occasions = self._occasions._replace(min_isr=True)
+        try:
+            set_min_isr(self._cluster, self._topic, value)
+        except (OSError, Refused) as error:  # it may yet be done
+            self._observe()
+            return str(error)
+        known = wait_for_settings(self._cluster, self._topic, value)
+        self._observe()
+        self._occasions = self._occasions._replace(min_isr=False)
+        if known:
+            self._go_by(value)
+        return "done" if known else "done, and not known to everyone"
+
+    def _go_by(self, *min_isr: int) -> None:
+        self._min_isr = tuple(dict.fromkeys(min_isr))
+        self._tell(Configured(min_isr=self._min_isr))
 
     def _ask_controller(self, step: Elect | Reassign) -> None:
         told = {view.controller for view in self._cluster.ask_all().values()}

@@ -110,6 +110,15 @@ class AskEpochEnd(_Step, frozen=True, kw_only=True):
         return f"ask {self.broker} where epoch {self.epoch} ends{_epoch(self.leader_epoch)}"
 
 
+class AskMetadata(_Step, frozen=True, kw_only=True):
+    """Ask a broker who leads, who is in sync and who is there."""
+
+    broker: int
+
+    def __str__(self) -> str:
+        return f"ask {self.broker} for metadata"
+
+
 class InitProducer(_Step, frozen=True, kw_only=True):
     """Ask the coordinator of the transactional id who its producer is: as a new client, or after an error."""
 
@@ -358,6 +367,15 @@ class Reassign(_Step, frozen=True, kw_only=True):
         return f"reassign to {list(self.replicas)}"
 
 
+class SetMinIsr(_Step, frozen=True, kw_only=True):
+    """Set the topic's min.insync.replicas, and wait until all that run go by it."""
+
+    value: int
+
+    def __str__(self) -> str:
+        return f"set min.insync.replicas to {self.value}"
+
+
 class Until(StrEnum):
     """What may be waited for."""
 
@@ -394,7 +412,8 @@ Request: TypeAlias = Write | Read | Ask | AskEpochEnd
 Transact: TypeAlias = InitProducer | AddPartition | EndTransaction
 GroupStep: TypeAlias = Join | Sync | Beat | Leave | Enter | Report | Exit | Commit | Committed
 Fault: TypeAlias = Kill | Crash | Stop | Start | Pause | Resume | Cut | Mend | Withhold | Release
-Step: TypeAlias = Request | Transact | GroupStep | Fault | Elect | Reassign | Wait | Idle
+Administer: TypeAlias = Elect | Reassign | SetMinIsr
+Step: TypeAlias = Request | AskMetadata | Transact | GroupStep | Fault | Administer | Wait | Idle
 
 
 def _epoch(epoch: int | None) -> str:

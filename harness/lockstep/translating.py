@@ -12,17 +12,21 @@ from harness.clients.wire import fetch as fetching
 from harness.clients.wire import offsets
 from harness.clients.wire import produce as producing
 from harness.clients.wire.connection import Connection, Pending
+from harness.clients.wire.metadata import ClusterView
 from harness.clients.wire.records import Batch, FetchedRecord, Producer
 from harness.lockstep.handling import Told
+from harness.lockstep.numbering import Numbering
 from harness.lockstep.steps import Ask, AskEpochEnd, Reach, Read, Sender, Write
 from harness.lockstep.transactional_client import TransactionalClient
 from harness.lockstep.world import ABORTED, COMMITTED
 from reference_model.errors import Error
 from reference_model.fetch import Fetch, Isolation
 from reference_model.log import Epoch
+from reference_model.metadata import Described, PartitionMetadata
 from reference_model.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch, Timestamp
 from reference_model.produce import Acks, Produce, Produced, Unanswered
 from reference_model.producer_state import Batch as ModelBatch
+from reference_model.registration import NO_LEADER
 
 WRITE_TIMEOUT_MS = 4_000
 """For how long a broker lets a write with acks=all wait."""
@@ -159,6 +163,23 @@ def ask_epoch_end(step: AskEpochEnd, topic: str) -> Exchange:
 def _end_of_epoch(answer: offsets.EpochEnd) -> EndOfEpoch:
     error = Error(int(answer.error))
     return EndOfEpoch(error, answer.leader_epoch, answer.end) if error is Error.NONE else EndOfEpoch(error)
+
+
+def described(view: ClusterView, topic: str, number: Numbering) -> Described:
+    """What a broker tells of the partition, and of who is there."""
+    brokers = frozenset(map(number, view.brokers))
+    told = view.partition(topic, 0)
+    if told is None:
+        return Described(PartitionMetadata(Error.UNKNOWN_TOPIC_OR_PARTITION), brokers)
+    partition = PartitionMetadata(
+        Error(int(told.error)),
+        number(told.leader) if told.leader >= 0 else NO_LEADER,
+        told.leader_epoch,
+        tuple(map(number, told.replicas)),
+        frozenset(map(number, told.isr)),
+        frozenset(map(number, told.offline)),
+    )
+    return Described(partition, brokers)
 
 
 def _or_none(epoch: int | None) -> int:

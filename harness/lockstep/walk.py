@@ -13,6 +13,7 @@ from harness.lockstep.steps import (
     AddPartition,
     Ask,
     AskEpochEnd,
+    AskMetadata,
     Cut,
     Elect,
     EndTransaction,
@@ -27,6 +28,7 @@ from harness.lockstep.steps import (
     Reassign,
     Resume,
     Sender,
+    SetMinIsr,
     Start,
     Step,
     Stop,
@@ -67,6 +69,7 @@ class Situation:
     open_writes: int
     may_leave_open: bool
     belief: int
+    min_isr: int = 2
     coordinating: bool = False
     """Whether a coordinator of transactions has yet to answer."""
     identified: bool = False
@@ -148,6 +151,7 @@ class Walk:
             order = self._draw.sample(now.brokers, len(now.brokers))
             yield _Choice("reassign in another order", 3, Reassign(replicas=tuple(order)))
             yield _Choice("reassign to fewer", 2, Reassign(replicas=tuple(order[:-1])))
+            yield from self._settings(now)
         if anyone is None:
             return
         if now.led and now.belief <= LARGE:
@@ -162,7 +166,14 @@ class Walk:
             yield _Choice(f"read to the {reach}", 40, self._read(now, anyone, reach))
             ask = Ask(broker=anyone, reach=reach, leader_epoch=self._epoch(now))
             yield _Choice(f"ask for the {reach}", 20, ask)
+        yield _Choice("ask for metadata", 20, AskMetadata(broker=anyone))
         yield _Choice("ask for the log start", 5, Ask(broker=anyone, earliest=True))
+
+    def _settings(self, now: Situation) -> Iterator[_Choice]:
+        """Only while everybody can hear of it: who does not know of a setting may do as before, or as after it."""
+        if len(now.running) == len(now.brokers):
+            others = [value for value in range(1, len(now.brokers) + 1) if value != now.min_isr]
+            yield _Choice("set min.insync.replicas", 3, SetMinIsr(value=self._draw.choice(others)))
 
     def _transactions(self, now: Situation) -> Iterator[_Choice]:
         """What a client with a transactional id may do next, mostly in the right order and as who it is."""

@@ -24,8 +24,10 @@ from harness.lockstep.world import (
 )
 from reference_model.cluster import Altering, Broker, Fetching, Metadata
 from reference_model.controller import Controller
+from reference_model.errors import Error
 from reference_model.log import Epoch, Offset
 from reference_model.machine import State
+from reference_model.metadata import Described
 from reference_model.produce import Produce
 from reference_model.registration import AlterPartition, BrokerId
 from reference_model.replica import UNKNOWN, Leadership, Replica
@@ -94,6 +96,19 @@ class Wording:
             + (f", removing {self.brokers(partition.removing)}" if partition.removing else "")
             + (f", gone {self.brokers(gone)}" if gone else "")
             + (f", leaving {self.brokers(leaving)}" if leaving else "")
+        )
+
+    def described(self, told: Described) -> str:
+        """What a broker tells a client of the partition and of who is there."""
+        partition = told.partition
+        if partition.error not in (Error.NONE, Error.LEADER_NOT_AVAILABLE):
+            return str(partition.error.name)
+        leads = f"leader {self.broker(partition.leader)}" if partition.leader >= 0 else "no leader"
+        return (
+            f"{leads} in epoch {partition.leader_epoch}, replicas {list(map(self.broker, partition.replicas))}, "
+            f"ISR {self.brokers(partition.isr)}"
+            + (f", offline {self.brokers(partition.offline)}" if partition.offline else "")
+            + f"; there are {self.brokers(told.brokers)}"
         )
 
     def decision(self, controller: Controller, explained: Explained) -> str:

@@ -16,7 +16,7 @@ from harness.lockstep.events import Began, Events
 from harness.lockstep.following import Following
 from harness.lockstep.handling import Reading, as_asked
 from harness.scenario import suggestion
-from reference_model import mutants
+from reference_model import metadata, mutants
 from reference_model.fetch import Fetch, Isolation
 from reference_model.groups import mutants as group_mutants
 from reference_model.groups.offsets import OffsetCommit
@@ -111,6 +111,8 @@ WRONG_MODELS = (
     _reading("end-any-epoch", "nobody looks at the epoch of who asks", OffsetForLeaderEpoch, leader_epoch=None),
     _reading("list-to-hw", "the end of a log is its high watermark", ListOffsets, isolation=Isolation.READ_UNCOMMITTED),
     _reading("followers-list", "followers tell consumers their offsets", ListOffsets, of_leader_only=False),
+    _without("all-online", metadata.OFFLINE_TOLD, "clients are told that every replica's broker is there"),
+    _without("told-at-once", metadata.TOLD_LATER, "brokers tell what was decided as soon as it is"),
     _without("open-transactions-read", transactions.OPEN_HOLDS_LSO, "open transactions hold no reader back"),
     _without("init-keeps-epoch", transactions.EPOCH_BUMP_ON_INIT, "a new producer has the epoch of the one before"),
     _without("init-leaves-open", transactions.ABORT_ON_INIT, "a new producer goes on with an open transaction"),

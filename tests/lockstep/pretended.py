@@ -34,7 +34,7 @@ class Pretended:
         registered = tuple((broker, BrokerRegistration(epoch=10 + broker)) for broker in range(brokers))
         nothing = Controller(brokers=registered)
         self.state: State = before_creation(nothing)
-        self.machine: Machine = machine(parameters, self.state)
+        self.machine: Machine = machine(self.state, parameters)
         created, _ = create(parameters, nothing, tuple(range(brokers)))
         self._decided(created)
         self.following = Following(believed, Began(controller=created))

@@ -8,17 +8,19 @@ from contextlib import nullcontext
 import pytest
 
 from harness.lockstep.divergence import Divergence
-from harness.lockstep.events import Began, Decided, Ended, Exchanged, Found, Named
+from harness.lockstep.events import Answered, Began, Configured, Decided, Ended, Events, Exchanged, Found, Named, Sent
 from harness.lockstep.explaining import Occasions
 from harness.lockstep.following import Following
 from harness.lockstep.handling import Told
-from harness.lockstep.wrong_models import wrong_model
+from harness.lockstep.wrong_models import judge, wrong_model
 from reference_model.controller import (
     Controller,
     begin_alter_partition,
     begin_failover,
     begin_reassignment,
     create,
+    fence,
+    min_isr_changed,
 )
 from reference_model.errors import Error
 from reference_model.fetch import Fetch, Isolation
@@ -62,9 +64,9 @@ def test_a_right_cluster_is_followed(parameters: Parameters, seed: int) -> None:
     assert walk(parameters, parameters, seed) > 0
 
 
-def created() -> Controller:
+def created(parameters: Parameters = ZK) -> Controller:
     registered = tuple((broker, BrokerRegistration(epoch=10 + broker)) for broker in range(3))
-    return create(ZK, Controller(brokers=registered), (0, 1, 2))[0]
+    return create(parameters, Controller(brokers=registered), (0, 1, 2))[0]
 
 
 def written(controller: Controller) -> Iterator[Controller]:
@@ -167,3 +169,68 @@ def test_a_fetch_tells_offsets_from_before_it_read(high_watermark: int) -> None:
 def test_it_does_not_tell_offsets_that_never_were() -> None:
     with pytest.raises(Divergence):
         read_after_a_write(2)
+
+
+NOT_ENOUGH = Produced(Error.NOT_ENOUGH_REPLICAS)
+
+
+def alone(*values: Configured) -> list[Events]:
+    """A leader without its followers' brokers, of which the controller knows; then settings change."""
+    gone = fence(KRAFT_4, fence(KRAFT_4, created(KRAFT_4), 1), 2)
+    silent = Occasions(silent=frozenset({1, 2}))
+    return [
+        Began(controller=created(KRAFT_4)),
+        Ended(broker=1, clean=False),
+        Ended(broker=2, clean=False),
+        Decided(controller=gone, occasions=silent),
+        *values,
+    ]
+
+
+def writes(value: int, reply: Produced) -> list[Events]:
+    """With acks=all, when the leader knows that it is alone, as it shows by its answer."""
+    request = Named.of(Produce(Acks.ALL, (value,)))
+    return [Sent(slot=0, broker=0, request=request), Answered(slot=0, reply=Named.of(reply))]
+
+
+@pytest.mark.parametrize(
+    ("going_by", "replies", "explained"),
+    [
+        ((2,), [NOT_ENOUGH], True),
+        ((1,), [Produced(Error.NONE, 0)], True),
+        ((2, 1), [NOT_ENOUGH, Produced(Error.NONE, 0)], True),
+        ((2, 1), [Produced(Error.NONE, 0), NOT_ENOUGH], True),  # which of them is in force nobody says
+        ((2,), [NOT_ENOUGH, Produced(Error.NONE, 0)], False),
+        ((1,), [Produced(Error.NONE, 0), NOT_ENOUGH], False),
+    ],
+)
+def test_while_a_setting_changes_either_value_explains_an_answer(
+    going_by: tuple[int, ...], replies: list[Produced], explained: bool
+) -> None:
+    events = alone(Configured(min_isr=going_by))
+    for value, reply in enumerate(replies):
+        events += writes(value, reply)
+    assert (judge(events, KRAFT_4).divergence is None) == explained
+
+
+def test_what_was_appended_before_is_committed_by_the_new_value() -> None:
+    read = Exchanged(
+        broker=0,
+        request=Named.of(Fetch(0, Isolation.READ_UNCOMMITTED)),
+        reply=Named.of(Told(Error.NONE, ((0, 0), (0, 1)), 2, 2, 0)),
+    )
+    one = Exchanged(broker=0, request=Named.of(Produce(Acks.LEADER, (0,))), reply=Named.of(Produced(Error.NONE, 0)))
+    committed = writes(1, Produced(Error.NONE, 1))
+    assert judge([*alone(), one, Configured(min_isr=(1,)), *committed, read], KRAFT_4).divergence is None
+    assert judge([*alone(), one, *committed, read], KRAFT_4).divergence is not None
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_new_minimum_forgets_who_was_eligible_and_nothing_else_does(asked: bool) -> None:
+    *events, decided = alone()
+    assert isinstance(decided, Decided)
+    assert decided.controller.partition.elr == {2}
+    cleared = min_isr_changed(KRAFT_4, decided.controller)
+    assert not cleared.partition.elr
+    events += [decided, Decided(controller=cleared, occasions=Occasions(min_isr=asked))]
+    assert (judge(events, KRAFT_4).divergence is None) == asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
@@ -25,6 +26,9 @@ class PartitionView:
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+    """The replicas whose brokers are not there."""
+    error: ErrorCode = ErrorCode.none
 
     @property
     def in_sync(self) -> bool:
@@ -81,6 +85,8 @@ def metadata(connection: Connection, topics: tuple[str, ...] | None = ()) -> Clu
                 leader_epoch=int(partition.leader_epoch),
                 replicas=tuple(map(int, partition.replica_nodes)),
                 isr=tuple(map(int, partition.isr_nodes)),
+                offline=tuple(map(int, partition.offline_replicas)),
+                error=partition.error_code,
             )
             for topic in response.topics
             for partition in topic.partitions

@@ -7,6 +7,7 @@ from harness.lockstep.conformance.scripting import (
     Steps,
     all_in_sync,
     begin,
+    clients_are_sent_to,
     cut_off,
     expect,
     followers,
@@ -45,6 +46,8 @@ def first_in_sync_of_the_assignment_leads(_: Setting, now: Situation) -> Steps[N
     alive = now.running & before.isr
     expect(now.leader == next(broker for broker in now.replicas if broker in alive), "the first that is in sync leads")
     expect(now.leader_epoch > before.leader_epoch, "in a new epoch")
+    for broker in sorted(now.running):
+        yield from clients_are_sent_to(now.leader, broker)
 
 
 def only_complete_replicas_lead(setting: Setting, now: Situation) -> Steps[None]:

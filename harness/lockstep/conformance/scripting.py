@@ -12,7 +12,21 @@ from typing import TypeAlias, TypeVar
 
 from harness.lockstep.handling import Told
 from harness.lockstep.stepper import Done
-from harness.lockstep.steps import Ask, AskEpochEnd, Cut, Idle, Mend, Reach, Read, Step, Until, Wait, Write
+from harness.lockstep.steps import (
+    Ask,
+    AskEpochEnd,
+    AskMetadata,
+    Cut,
+    Idle,
+    Mend,
+    Reach,
+    Read,
+    SetMinIsr,
+    Step,
+    Until,
+    Wait,
+    Write,
+)
 from harness.lockstep.walk import Situation
 from reference_model.errors import Error
 from reference_model.offsets import EndOfEpoch, Listed
@@ -170,6 +184,16 @@ def log_ends_at(broker: int, end: int) -> Steps[None]:
     raise NotReached(f"the log of {broker} should end at {end} by now")
 
 
+def clients_are_sent_to(leader: int, broker: int) -> Steps[None]:
+    """Look until a broker tells clients that this one leads."""
+    for _ in range(LOOKS):
+        _, done = yield AskMetadata(broker=broker)
+        if done.seen.startswith(f"leader {leader} "):
+            return
+        yield Idle(ms=LOOK_MS)
+    raise NotReached(f"{broker} should know by now that {leader} leads")
+
+
 def high_watermark_rises(broker: int, to: int) -> Steps[Situation]:
     """Look until a replica's high watermark is there."""
     for _ in range(LOOKS):
@@ -178,6 +202,12 @@ def high_watermark_rises(broker: int, to: int) -> Steps[Situation]:
             return now
         yield Idle(ms=LOOK_MS)
     raise NotReached(f"the high watermark of {broker} should be at {to} by now")
+
+
+def set_min_isr(value: int) -> Steps[None]:
+    """Have everybody go by it."""
+    _, done = yield SetMinIsr(value=value)
+    require(done.seen == "done", f"min.insync.replicas={value}: {done.seen}")
 
 
 def values(told: Told) -> list[int]:

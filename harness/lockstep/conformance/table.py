@@ -63,6 +63,12 @@ SCRIPTS = (
         script=writing.min_isr_is_asked_for_before_the_append,
     ),
     Scripted(
+        claims=(68,),
+        name="new-min-isr",
+        shows="min.insync.replicas can be set while brokers run, and counts from then on.",
+        script=writing.min_isr_can_be_set,
+    ),
+    Scripted(
         claims=(67,),
         name="acks-all",
         shows="acks=all is answered when all of the ISR have the record, and who lacks it must leave the ISR first.",

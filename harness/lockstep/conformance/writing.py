@@ -18,6 +18,7 @@ from harness.lockstep.conformance.scripting import (
     read,
     reply,
     require,
+    set_min_isr,
     wait,
     write,
 )
@@ -91,6 +92,27 @@ def min_isr_is_asked_for_before_the_append(_: Setting, now: Situation) -> Steps[
     yield from joined(returning)
     expect((yield from write(leader, acks=-1)) == Produced(Error.NONE, 3), "with two in the ISR it is taken")
     expect((yield from log_end(returning)) == 4, "and there are two copies when it is acknowledged")
+
+
+def min_isr_can_be_set(setting: Setting, now: Situation) -> Steps[None]:
+    """While a leader is alone its topic is told to want one in the ISR, and then two again."""
+    now = yield from begin(now)
+    leader = now.leader
+    yield from cut_off(leader, *followers(now))
+    yield from write(leader, acks=1)
+    yield from alone()
+    yield from set_min_isr(1)
+    expect((yield from write(leader, acks=-1)) == Produced(Error.NONE, 2), "with one wanted a leader alone commits")
+    now, told = yield from read(leader, 1)
+    expect(told.high_watermark == 3, "what was written before, too")
+    expect(not now.elr, "nobody is eligible by what was wanted before")
+    yield from set_min_isr(2)
+    refused = yield from write(leader, acks=-1)
+    expect(refused.error is Error.NOT_ENOUGH_REPLICAS, "with two wanted acks=all is refused again")
+    expect((yield from write(leader, acks=1)) == Produced(Error.NONE, 3), "acks=1 is not")
+    _, told = yield from read(leader, 1)
+    committed = 3 if setting.parameters.hw_gate else 4
+    expect(told.high_watermark == committed, "and from 3.7 on nothing is committed")
 
 
 def min_isr_is_never_more_than_the_replicas(setting: Setting, now: Situation) -> Steps[None]:
