@@ -43,6 +43,8 @@ CONFUSED = 1_000
 """With more than this nobody else is broken, as the one who is might explain everything."""
 PRODUCERS = (9001, 9002)
 """Ids of idempotent producers that nobody was given: brokers do not ask where one comes from."""
+SHARE = 0.35
+"""How likely a step of a producer in a transaction, or of a consumer, is to one of all others where it can be taken."""
 DISTURBED = 2
 """How many brokers may be away at once, or paused."""
 
@@ -116,25 +118,42 @@ class Walk:
         """The next step in this situation."""
         self._looked = min(self._looked, situation.belief)
         if not self._next:
-            choices = list(self._choices(situation))
-            weights = [choice.weight / math.sqrt(1 + self.taken[choice.name]) for choice in choices]
-            chosen = self._draw.choices(choices, weights)[0]
+            chosen = self._chosen(situation)
             self.taken[chosen.name] += 1
             self._next = list(chosen.steps)
         step = self._next.pop(0)
         self._remember(step)
         return step
 
-    def _choices(self, now: Situation) -> Iterator[_Choice]:
-        """What can be drawn here."""
+    def _chosen(self, now: Situation) -> _Choice:
+        """Everyone is looked at when the belief has grown.
+
+        Otherwise coordinators have their shares of the steps, however many things they can be asked for.
+        """
         if now.belief > max(LARGE, 2 * self._looked) and now.running:
             self._looked = now.belief
             looks = [Read(broker=broker, offset=0, reach=Reach.LOG_END) for broker in sorted(now.running)]
-            yield _Choice("look at everyone", 1000, *looks)
+            return _Choice("look at everyone", 1, *looks)
+        choices = list(self._of_partition(now))
+        weights = list(map(self._likely, choices))
+        total = sum(weights)
+        for others in (list(self._transactions(now)), list(self._consumers(now))):
+            likely = list(map(self._likely, others))
+            share = SHARE * total / sum(likely) if likely else 0
+            choices += others
+            weights += [weight * share for weight in likely]
+        return self._draw.choices(choices, weights)[0]
+
+    def _likely(self, choice: _Choice) -> float:
+        return choice.weight / math.sqrt(1 + self.taken[choice.name])
+
+    def _of_partition(self, now: Situation) -> Iterator[_Choice]:
+        """What can be drawn here of requests to replicas, and of faults."""
         yield from self._requests(now)
-        yield from self._transactions(now)
         yield from self._faults(now)
         yield from self._returns(now)
+
+    def _consumers(self, now: Situation) -> Iterator[_Choice]:
         if now.groups is not None:
             for name, weight, step in drawn(self._draw, now.groups, now.running):
                 yield _Choice(name, weight, step)
@@ -184,7 +203,7 @@ class Walk:
             return
         if not now.identified:
             if len(now.running) == len(now.brokers) and not now.cut:  # the coordinator's log needs a majority to begin
-                yield _Choice("begin as a producer", 500, InitProducer())
+                yield _Choice("begin as a producer", 1, InitProducer())
             return
         yield _Choice("begin as a producer", 6, InitProducer())
         yield _Choice("go on as a producer", 6, InitProducer(identity=self._identity()))

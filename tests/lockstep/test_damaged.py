@@ -33,7 +33,7 @@ ALL_IS_WELL = Situation(
 )
 
 
-def drawn(situation: Situation, steps: int = 300) -> list[Step]:
+def drawn(situation: Situation, steps: int = 1000) -> list[Step]:
     walk = Walk(seed=1)
     return [walk.step(situation) for _ in range(steps)]
 
