@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.clients.wire.connection import Connection, Pending
-from harness.clients.wire.coordinators import KeyType, ask_coordinator
 from harness.clients.wire.elections import Election as WireElection
 from harness.clients.wire.elections import elect_leader
 from harness.clients.wire.metadata import metadata
@@ -20,6 +19,7 @@ from harness.cluster.node import NodeState
 from harness.cluster.spec import Listener
 from harness.faults.log_directories import log_of
 from harness.lockstep import translating
+from harness.lockstep.coordinating import Coordinators
 from harness.lockstep.events import (
     Answered,
     Began,
@@ -160,8 +160,7 @@ class Stepper(Closeable):
         """What the controller decided during the last step, in words."""
         self._reply: Any = None
         self._client = TransactionalClient(topic, parameters.transaction_version)
-        self._coordinators: frozenset[int] = frozenset()
-        """Who may coordinate its transactions, or may think so."""
+        self._coordinators = Coordinators(cluster)
         self.controller = self._number.controller(observer.current)
         """What the controller knew when it was last looked at."""
         self._around = Surroundings()
@@ -328,19 +327,8 @@ class Stepper(Closeable):
             return None
 
     def _look_for_coordinator(self) -> int | None:
-        """Ask once. Who is paused may take itself for the coordinator, too."""
-        paused = frozenset(map(self._number.ids.__getitem__, self._around.paused))
-        running = self._running() - paused
-        access, id_ = self._cluster.access(), self._client.transactional_id
-        for broker in sorted(running):
-            try:
-                found = ask_coordinator(self._cluster.direct(broker), KeyType.TRANSACTION, id_, access=access)
-            except (Refused, OSError):
-                continue
-            if found in running:
-                self._coordinators = paused | {found}
-                return found
-        return None
+        paused = self._paused()
+        return self._coordinators.look_for(self._client.transactional_id, self._running() - paused, paused)
 
     def _begin(self, step: Write | Transact, broker: int, exchange: Exchange) -> str:
         """Ask what may take long to be answered, over a connection of its own."""
@@ -398,7 +386,7 @@ class Stepper(Closeable):
     def situation(self) -> Situation:
         """What a walk draws its next step by."""
         partition, id_ = self.controller.partition, self._number.ids.__getitem__
-        paused = frozenset(map(id_, self._around.paused))
+        paused = self._paused()
         running = self._running() - paused
         cut = frozenset((id_(follower), id_(leader)) for follower, leader in self._around.cut)
         return Situation(
@@ -433,6 +421,9 @@ class Stepper(Closeable):
             if self._cluster.broker(id_).state() is NodeState.RUNNING and self._reachable(id_)
         )
 
+    def _paused(self) -> frozenset[int]:
+        return frozenset(map(self._number.ids.__getitem__, self._around.paused))
+
     def _started(self) -> frozenset[BrokerId]:
         """The brokers whose process runs, by their numbers; one that has just started may not answer yet."""
         running = (id_ for id_ in self._number.ids if self._cluster.broker(id_).state() is NodeState.RUNNING)
@@ -453,7 +444,7 @@ class Stepper(Closeable):
 
     def _disturb(self, step: Fault) -> str:
         """Break or mend something: what was asked before may be lost with it."""
-        if self._coordinators == frozenset(self._number.ids):
+        if self._coordinators.unknown:
             self._look_for_coordinator()
         self._unsettle(step.follower if isinstance(step, Cut | Mend) else step.broker)
         match step:
@@ -471,7 +462,7 @@ class Stepper(Closeable):
     def _unsettle(self, *hit: int) -> None:
         """These brokers were hit, or are no longer what they were. If one of them coordinates transactions, it may have
         lost what it waited for."""
-        lost = not self._coordinators.isdisjoint(hit)
+        lost = self._coordinators.among(hit)
         self._surround(self._around._replace(steady=False, disturbances=self._around.disturbances + lost))
 
     def _settle(self) -> None:
@@ -656,8 +647,7 @@ class Stepper(Closeable):
         came_or_gone = dict(seen.brokers).items() ^ dict(self.controller.brokers).items()
         hit = frozenset(self._number.ids[broker] for broker, _ in came_or_gone)
         self._unsettle(*hit)
-        if not self._coordinators.isdisjoint(hit):  # another one may coordinate from now on
-            self._coordinators = frozenset(self._number.ids)
+        self._coordinators.come_or_gone(hit)
         self._tell(Decided(controller=seen, occasions=self._occasions._replace(silent=silent)))
         self._timing.decided(self.controller, seen, not_before)
         self.controller = seen
