@@ -37,6 +37,7 @@ from harness.lockstep.explaining import Cause, Explained, Explanation, Occasions
 from harness.lockstep.groups.following import Groups
 from harness.lockstep.handling import Reading, Told, as_asked, handle, in_words
 from harness.lockstep.rules import machine
+from harness.lockstep.transacting import sent_again
 from harness.lockstep.wording import Wording, disk_in_words
 from harness.lockstep.world import (
     Answered,
@@ -117,7 +118,9 @@ class Following:
 
         def surrounded(before: Surroundings, transactions: Transactions) -> Outcomes:
             hit = surroundings.disturbances > before.disturbances
-            return [(surroundings, transactions.disturbed() if hit else transactions)]
+            after = transactions.disturbed() if hit else transactions
+            told = after.told_to_reload(surroundings.reloads - before.reloads)
+            return [(surroundings, told.settled() if surroundings.steady else sent_again(self.parameters, told))]
 
         self.belief.change((Places.SURROUNDINGS, self.places.transactions), surrounded)
 
