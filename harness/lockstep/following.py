@@ -41,6 +41,7 @@ from harness.lockstep.groups.following import Groups
 from harness.lockstep.handling import Handled, Reading, Told, as_asked, handle, in_words
 from harness.lockstep.rules import machine
 from harness.lockstep.telling import Telling
+from harness.lockstep.transacting import sent_again
 from harness.lockstep.wording import Wording, disk_in_words
 from harness.lockstep.world import (
     Answered,
@@ -132,7 +133,9 @@ class Following:
 
         def surrounded(before: Surroundings, transactions: Transactions) -> Outcomes:
             hit = surroundings.disturbances > before.disturbances
-            return [(surroundings, transactions.disturbed() if hit else transactions)]
+            after = transactions.disturbed() if hit else transactions
+            told = after.told_to_reload(surroundings.reloads - before.reloads)
+            return [(surroundings, told.settled() if surroundings.steady else sent_again(self.parameters, told))]
 
         self.belief.change((Places.SURROUNDINGS, self.places.transactions), surrounded)
 

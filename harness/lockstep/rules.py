@@ -17,6 +17,7 @@ from harness.lockstep.handling import handle
 from harness.lockstep.transacting import (
     TransactionRules,
     asks_coordinator,
+    has_late_markers,
     is_decided,
     is_transactional,
     is_uncertain,
@@ -116,6 +117,8 @@ class _Rules:
             reads = (place, around, self.places.broker(b))
             yield _rule(f"{b} takes a marker", reads, rules.marks, is_decided)
             yield _rule(f"the marker on {b} is known to be replicated", reads, rules.completes, is_decided)
+            yield _rule(f"{b} takes a late marker", reads, rules.marks_late, has_late_markers)
+            yield _rule(f"the late marker on {b} is replicated", reads, rules.completes_late, has_late_markers)
         yield _rule("a transaction without markers ends", (place, around), rules.completes_without_markers, is_decided)
         yield _rule("another broker coordinates", (place, around), rules.is_taken_over, is_uncertain)
 

@@ -46,6 +46,7 @@ from harness.lockstep.numbering import Numbering
 from harness.lockstep.observers.decisions import ControllerObserver
 from harness.lockstep.observers.replicas import on_disk
 from harness.lockstep.patience import ANSWER_S, NOT_YET, PATIENCE_S
+from harness.lockstep.reloads import Reloads
 from harness.lockstep.settings import set_min_isr, wait_for_settings
 from harness.lockstep.steps import (
     AddPartition,
@@ -161,6 +162,8 @@ class Stepper(Closeable):
         self._reply: Any = None
         self._client = TransactionalClient(topic, parameters.transaction_version)
         self._coordinators = Coordinators(cluster)
+        self._reloads: Reloads | None = None
+        """Where it makes a difference, and somebody coordinates."""
         self.controller = self._number.controller(observer.current)
         """What the controller knew when it was last looked at."""
         self._around = Surroundings()
@@ -180,6 +183,8 @@ class Stepper(Closeable):
     def close(self) -> None:
         for connection in [*self._connections.values(), *(request.connection for request in self._open.values())]:
             connection.close()
+        if self._reloads is not None:
+            self._reloads.close()
 
     def take(self, step: Step) -> Done:
         """Take a step; raises `Divergence` if the model does not permit what is seen."""
@@ -309,6 +314,8 @@ class Stepper(Closeable):
         except WaitTimeout:
             return "there is no coordinator"
         assert self._client.producer is not None
+        if self.following.parameters.coordinator_reloads:
+            self._reloads = Reloads(self._cluster, self._client.transactional_id)
         self._tell(Identified(producer=self._client.producer))
         self._observe()
         self._settle()
@@ -465,6 +472,11 @@ class Stepper(Closeable):
         lost = self._coordinators.among(hit)
         self._surround(self._around._replace(steady=False, disturbances=self._around.disturbances + lost))
 
+    def _count_reloads(self) -> None:
+        """A coordinator that loads its log again is busy, and forgets what is not in it."""
+        if self._reloads is not None and (reloads := self._reloads.poll()):
+            self._surround(self._around._replace(steady=False, reloads=self._around.reloads + reloads))
+
     def _settle(self) -> None:
         """A coordinator has just put something on record: if nothing is broken it can do so again."""
         partition = self.controller.partition
@@ -473,6 +485,7 @@ class Stepper(Closeable):
             and not self._around.cut
             and self.controller.active_brokers() == frozenset(range(len(self._number.ids)))
             and partition.isr == frozenset(partition.replicas)
+            and (self._reloads is None or self._reloads.heard())
         )
         if calm:
             self._surround(self._around._replace(steady=True))
@@ -629,6 +642,7 @@ class Stepper(Closeable):
         """
         answers = {slot: _answer(request) for slot, request in self._open.items() if request.pending.ready()}
         decisions = self._observer.poll()
+        self._count_reloads()
         self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired()))
         if sent is not None and sent.reply is not None and not decisions:
             self._tell(Exchanged(broker=sent.broker, request=sent.request, reply=sent.reply))

@@ -13,6 +13,7 @@ from harness.lockstep.world import (
     Admitted,
     Answered,
     Asked,
+    LateMarker,
     MarkerSent,
     Surroundings,
     Transactions,
@@ -25,7 +26,7 @@ from reference_model.cluster import Broker
 from reference_model.errors import Error
 from reference_model.parameters import Parameters
 from reference_model.produce import Acks, Produce, Produced, Waiting
-from reference_model.producer_state import ProducerId, check_marker
+from reference_model.producer_state import Marker, ProducerId, check_marker
 from reference_model.registration import BrokerId
 from reference_model.replica import append
 from reference_model.transactions import coordinator, versions
@@ -71,6 +72,33 @@ def is_decided(transactions: Transactions) -> bool:
     return transactions.transactional is not None and transactions.transactional.state in coordinator.PREPARED
 
 
+def has_late_markers(transactions: Transactions) -> bool:
+    """Whether more copies of a marker are under way than the one that is waited for."""
+    return bool(transactions.late)
+
+
+def sent_again(parameters: Parameters, transactions: Transactions) -> Transactions:
+    """With the copies of a marker that a coordinator sends when it loads its log again (`TransactionCoordinator`).
+
+    onElection drops what is queued, not what was sent, and its epoch has not risen, so that nobody fences the copy from
+    before: all are written. One may be answered, and the transaction over, before the next comes. Where it was told to
+    before the transaction was decided it may hear of it after that; if it did not, there is a copy that never comes.
+    """
+    marker = _awaited(transactions)
+    if marker is None or not parameters.coordinator_reloads:
+        return transactions
+    copies = (LateMarker(marker),) * transactions.reloads
+    return transactions._replace(late=(*transactions.late, *copies), reloads=0)
+
+
+def _awaited(transactions: Transactions) -> Marker | None:
+    """The marker of which the coordinator has yet to learn that the partition has it."""
+    transactional = transactions.transactional
+    if transactional is None or PARTITION not in transactional.unmarked:
+        return None
+    return coordinator.marker(transactional, coordinator_epoch=0)
+
+
 def is_uncertain(transactions: Transactions) -> bool:
     """Whether the next coordinator may know what this one does not."""
     return bool(transactions.logged)
@@ -94,7 +122,7 @@ class TransactionRules:
         for known in self.on_record(transactions):
             after, answer = self.answered(known.transactional, asked)
             if asked.reply in (None, answer):
-                yield Answered(answer), around, known.wrote(after)
+                yield Answered(answer), around, sent_again(self.parameters, known.wrote(after))
             for error in () if around.steady else UNSETTLED:
                 if asked.reply in (None, Answer(error)):
                     yield Answered(Answer(error)), around, known
@@ -169,6 +197,8 @@ class TransactionRules:
         verification = transactions.verification(replica, request.batch.producer_id)
         after, reply = produce.produce(self.parameters, replica, request, verification)
         written = broker._replace(replica=after)
+        if after != replica:
+            transactions = transactions.overtaken(request.batch.epoch)
         if isinstance(reply, Waiting):
             waits = Waits(admitted.broker, replica.broker_epoch, request, reply, admitted.reply)
             yield waits, around, written, transactions
@@ -184,11 +214,42 @@ class TransactionRules:
 
         (TransactionMarkerRequestCompletionHandler: what can be tried again, and disconnections; onElection.)
         """
-        transactional, replica = transactions.transactional, broker.replica
-        if transactional is None or PARTITION not in transactional.unmarked or not acts(around, broker):
+        marker = _awaited(transactions)
+        if marker is None:
             return
-        marker = coordinator.marker(transactional, coordinator_epoch=0)
-        sent = transactions.sent
+        for sent, after in self._taken(marker, transactions.sent, around, broker):
+            yield transactions.overtaken(marker.epoch)._replace(sent=sent), around, after
+
+    def marks_late(
+        self, transactions: Transactions, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
+        """The leader takes one more copy, whatever has become of the transaction, unless its epoch is too old.
+
+        Not before the copy that it has is answered, for both come over one connection (SocketServer's Processor).
+        """
+        copies = (transactions.sent, *(copy.sent for copy in transactions.late))
+        if any(one is not None and self._waits(one, broker) for one in copies):
+            return
+        awaited = _awaited(transactions)
+        for place, copy in enumerate(transactions.late):
+            if transactions.sent is None and copy.marker == awaited:
+                continue  # they are all alike: it takes the one that is waited for first
+            for sent, after in self._taken(copy.marker, copy.sent, around, broker):
+                yield transactions.with_late(place, sent), around, after
+
+    def _waits(self, sent: MarkerSent, broker: Broker) -> bool:
+        """Whether a broker has taken a marker and has yet to answer."""
+        replica = broker.replica
+        here = (sent.broker, sent.incarnation) == (replica.broker, replica.broker_epoch)
+        return here and produce.complete(self.parameters, replica, sent.waiting) is None
+
+    def _taken(
+        self, marker: Marker, sent: MarkerSent | None, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[MarkerSent, Broker]]:
+        """A broker takes a marker, unless it does not lead or has it already and was not asked again."""
+        replica = broker.replica
+        if not acts(around, broker):
+            return
         awaited = sent is not None and not sent.lost and replica.leader_epoch <= sent.leader_epoch
         if sent is not None and sent.marker == marker and awaited:
             return
@@ -199,7 +260,7 @@ class TransactionRules:
         waiting = Waiting(replica.log.end, until=replica.log.end + 1)
         taken = MarkerSent(marker, replica.broker, replica.broker_epoch, replica.leader_epoch, waiting)
         after = append(self.parameters, replica, [marker_record(replica.leader_epoch, marker)])
-        yield transactions._replace(sent=taken), around, broker._replace(replica=after)
+        yield taken, broker._replace(replica=after)
 
     def completes(
         self, transactions: Transactions, around: Surroundings, broker: Broker
@@ -208,20 +269,49 @@ class TransactionRules:
 
         Or that it is not, as where the ISR has become too small after it was appended: then it sends it again.
         """
-        transactional, sent = transactions.transactional, transactions.sent
-        if transactional is None or PARTITION not in transactional.unmarked or sent is None:
+        sent = transactions.sent
+        if sent is None or sent.marker != _awaited(transactions):
             return
-        replica = broker.replica
-        if (sent.broker, sent.incarnation) != (replica.broker, replica.broker_epoch) or not acts(around, broker):
-            return
-        if sent.marker != coordinator.marker(transactional, coordinator_epoch=0):
-            return
-        reply = produce.complete(self.parameters, replica, sent.waiting)
+        reply = self._replicated(sent, around, broker)
         if reply is not None and reply.error is not Error.NONE:
             yield transactions._replace(sent=sent._replace(lost=True)), around, broker
         elif reply is not None:
-            after = coordinator.complete(coordinator.marked(transactional, PARTITION), self.parameters)
-            yield transactions.wrote(after)._replace(sent=None), around, broker
+            yield self._ended(transactions)._replace(sent=None), around, broker
+
+    def completes_late(
+        self, transactions: Transactions, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
+        """The coordinator learns that another copy is replicated, and takes it for the one that it waits for.
+
+        That one is then the other copy. Nobody looks which transaction was meant, only at the coordinator's epoch
+        (TransactionMarkerRequestCompletionHandler); where none is being ended it is an error that changes nothing.
+        """
+        for place, copy in enumerate(transactions.late):
+            reply = None if copy.sent is None else self._replicated(copy.sent, around, broker)
+            if copy.sent is None or reply is None:
+                continue
+            if reply.error is not Error.NONE:
+                yield transactions.with_late(place, copy.sent._replace(lost=True)), around, broker
+                continue
+            rest = transactions.without_late(place)
+            awaited = _awaited(rest)
+            if awaited is not None:
+                rest = self._ended(rest)._replace(sent=None, late=(*rest.late, LateMarker(awaited, rest.sent)))
+            yield rest, around, broker
+
+    def _replicated(self, sent: MarkerSent, around: Surroundings, broker: Broker) -> Produced | None:
+        """What the leader that has taken a marker says of it; None while that is nothing."""
+        replica = broker.replica
+        if (sent.broker, sent.incarnation) != (replica.broker, replica.broker_epoch) or not acts(around, broker):
+            return None
+        return produce.complete(self.parameters, replica, sent.waiting)
+
+    def _ended(self, transactions: Transactions) -> Transactions:
+        """With the end of the transaction on record."""
+        assert transactions.transactional is not None
+        return transactions.wrote(
+            coordinator.complete(coordinator.marked(transactions.transactional, PARTITION), self.parameters)
+        )
 
     def completes_without_markers(
         self, transactions: Transactions, around: Surroundings

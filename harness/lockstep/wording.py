@@ -248,9 +248,10 @@ class Wording:
             return ""
         producer = f"producer {transactional.producer.id} epoch {transactional.producer.epoch}"
         marked = f", its marker at {sent.waiting.offset} of {self.broker(sent.broker)}" if sent is not None else ""
+        late = f", {len(transactions.late)} more copies of its marker under way" if transactions.late else ""
         found = "; ".join(f"{one.state} with epoch {one.producer.epoch}" for one in transactions.logged)
         other = f", in its log {found}" if found else ""
-        return f"{producer}, {transactional.state}{marked}{other}"
+        return f"{producer}, {transactional.state}{marked}{late}{other}"
 
 
 def disk_in_words(start: Offset, records: Values, high_watermark: Offset) -> str:

@@ -45,6 +45,8 @@ class Surroundings(NamedTuple):
     """Nothing was broken or decided since a coordinator of transactions last did what it was asked for."""
     disturbances: int = 0
     """How often somebody was hit that may coordinate transactions: what it waited for may have been lost each time."""
+    reloads: int = 0
+    """How often the coordinator was told to load its log again (`Parameters.coordinator_reloads`)."""
 
 
 class Asked(NamedTuple):
@@ -97,6 +99,17 @@ class MarkerSent(NamedTuple):
     """Whether the answer may have been: then it is sent again, even to the same leader."""
 
 
+class LateMarker(NamedTuple):
+    """One more copy of a marker, as the coordinator has loaded its log again: nobody can tell which was the first.
+
+    It is sent until it is answered, and the answer counts, for it has the same coordinator epoch.
+    """
+
+    marker: Marker
+    sent: MarkerSent | None = None
+    """None while no leader has taken it."""
+
+
 class Standing(NamedTuple):
     """What stands at one leader for a producer whose transaction it has asked about."""
 
@@ -116,6 +129,10 @@ class Transactions(NamedTuple):
     moved: bool = False
     """Whether another broker may coordinate since it was last asked for something."""
     sent: MarkerSent | None = None
+    late: tuple[LateMarker, ...] = ()
+    """Oldest first."""
+    reloads: int = 0
+    """How often the coordinator is yet to load its log again: it was told to, and nobody sees when it hears of that."""
     standing: tuple[Standing, ...] = ()
 
     def wrote(self, transactional: Transactional | None) -> Transactions:
@@ -134,6 +151,28 @@ class Transactions(NamedTuple):
     def disturbed(self) -> Transactions:
         """Whoever coordinates may have lost what it waited for, or be another one."""
         return self._replace(moved=True, sent=self.sent and self.sent._replace(lost=True))
+
+    def told_to_reload(self, times: int) -> Transactions:
+        """The coordinator will load its log again, and then knows only what is in it."""
+        return self._replace(reloads=self.reloads + times, moved=self.moved or times > 0)
+
+    def settled(self) -> Transactions:
+        """The coordinator has loaded its log as often as it was told to, and all copies have come."""
+        return self._replace(reloads=0, late=())
+
+    def without_late(self, place: int) -> Transactions:
+        """One of the late copies is answered."""
+        return self._replace(late=self.late[:place] + self.late[place + 1 :])
+
+    def with_late(self, place: int, sent: MarkerSent) -> Transactions:
+        """One of the late copies was taken by a leader."""
+        copy = self.late[place]._replace(sent=sent)
+        return self._replace(late=(*self.late[:place], copy, *self.late[place + 1 :]))
+
+    def overtaken(self, epoch: int) -> Transactions:
+        """A leader has taken something with this producer epoch: what comes later with an older one is refused."""
+        late = tuple(copy for copy in self.late if copy.sent is not None or copy.marker.epoch >= epoch)
+        return self._replace(late=late)
 
     def verification(self, replica: Replica, producer_id: ProducerId) -> Verification | None:
         """What stands at this leader: a batch or marker that it appended since has ended it (UnifiedLog.append)."""
