@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir
-from harness.errors import ExitCode, UsageError
+from harness.cli.options import Chosen, as_json, cluster_options, echo, runs_dir
+from harness.cli.telling import tell
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.lockstep.replaying.session import TraceVerdict
-
-_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+    from harness.lockstep.replaying.session import RetraceVerdict, TraceVerdict
 
 
 @click.command()
@@ -30,10 +29,8 @@ def retrace(chosen: Chosen, names: tuple[str, ...], wrong_model: str | None, run
     """
     from harness.cluster.backends import Backend
     from harness.lockstep.replaying.session import retrace as follow
-    from harness.lockstep.replaying.session import walk_of
     from harness.lockstep.wrong_models import wrong_model as find_wrong_model
     from harness.progress import Progress
-    from reports import render_walk
 
     if chosen.backend == "external":
         raise UsageError("counterexamples stop and cut off brokers: they need a cluster of their own")
@@ -45,19 +42,18 @@ def retrace(chosen: Chosen, names: tuple[str, ...], wrong_model: str | None, run
         progress=Progress(quiet=as_json),
         wrong=None if wrong_model is None else find_wrong_model(wrong_model),
     )
-    verdict = retraced.verdict
-    reports = [render_walk(walk_of(retraced.directory, trace.name)) for trace in verdict.traces]
-    if as_json:
-        print_json(verdict)
-        return _EXIT[verdict.verdict]
-    for trace, report in zip(verdict.traces, reports, strict=True):
+    return tell(retraced, as_json, lambda verdict: _in_words(retraced.directory, verdict))
+
+
+def _in_words(directory: Path, verdict: RetraceVerdict) -> str:
+    from harness.lockstep.replaying.session import walk_of
+
+    for trace in verdict.traces:
         _print(trace)
-        echo(f"report     {report}")
+        echo(f"report     {walk_of(directory, trace.name) / 'report.html'}")
     for skipped in verdict.skipped:
         echo(f"skipped    {skipped.name}: {skipped.why}")
-    echo(f"verdict    {verdict.verdict.upper()}, {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s")
-    echo(f"run        {retraced.directory}")
-    return _EXIT[verdict.verdict]
+    return f", {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s"
 
 
 def _print(trace: TraceVerdict) -> None:

@@ -15,8 +15,8 @@ from harness.lockstep.conformance.session import (
     conformance,
 )
 from harness.lockstep.controls import Spread, WrongModelFound
-from harness.lockstep.many import SeededWalk, WalksVerdict
-from harness.lockstep.session import WalkVerdict
+from harness.lockstep.seeded import SeededWalk, WalksVerdict
+from harness.lockstep.session import WalkVerdict, worst
 from tests.reports import sample_walks
 from tests.reports.sample_runs import BREAKOUT, HOSTILE
 from tests.reports.sample_walks import COVERAGE, DIVERGED, LINES
@@ -36,14 +36,13 @@ WRONG_MODELS = [
         name="elect-anyone", says="a leader need not be in sync", held_to=2, diverged_in=(), steps=None, seconds=None
     ),
 ]
-SEVERITY = ("violation", "undecided", "pass")
 BAD = f"{HOSTILE} {BREAKOUT} {'x' * 5000}"
 
 
 def walks(directory: Path, taken: Mapping[int, WalkVerdict], **others: object) -> Path:
     sample_walks.describe(directory, scenario="step", command=STEP_COMMAND)
     verdict = WalksVerdict(
-        verdict=min((walk.verdict for walk in taken.values()), key=SEVERITY.index),
+        verdict=worst(walk.verdict for walk in taken.values()),
         run=directory.name,
         steps=8,
         seconds=5.0,
@@ -97,9 +96,8 @@ def conformed(directory: Path, first: ScriptVerdict, **others: object) -> Path:
     """Two scripts, of which the second holds."""
     sample_walks.describe(directory, scenario="conform", command=CONFORM_COMMAND)
     second = script(name="min-isr", claims=(68,), shows="acks=all is refused.", attempts=2)
-    words = {Finding.HOLDS: "pass", Finding.VIOLATED: "violation", Finding.UNDECIDED: "undecided"}
     verdict = ConformanceVerdict(
-        verdict=words[first.finding],
+        verdict=first.finding.verdict,
         run=directory.name,
         kafka="3.9.2",
         mode="zk",

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser
 import reports
 from harness.cli.main import run_cli
 from harness.errors import ExitCode, UsageError
-from reports.conformance import load_conformance
-from reports.walks import load_walks
+from reports.conformance import SCRIPTS, claims_of
+from reports.walks import WALKS
 from tests.reports import sample_many
 from tests.reports.browsing import watched
 from tests.reports.reading import Element, read, section
@@ -79,11 +79,11 @@ def test_all_that_the_harness_writes_is_read(tmp_path: Path, builder: str) -> No
     run = BUILDERS[builder](tmp_path / RUN)
     written = msgspec.json.decode((run / "verdict.json").read_bytes())
     if "walks" in builder:
-        assert msgspec.to_builtins(load_walks(run).verdict) == written
+        assert msgspec.to_builtins(WALKS.load(run).verdict) == written
         return
-    loaded = load_conformance(run)
+    loaded = SCRIPTS.load(run)
     assert msgspec.to_builtins(loaded.verdict) == written
-    assert msgspec.to_builtins(loaded.claims) == msgspec.json.decode((run / "conformance.json").read_bytes())
+    assert msgspec.to_builtins(claims_of(loaded)) == msgspec.json.decode((run / "conformance.json").read_bytes())
 
 
 def test_every_walk_has_a_row_and_those_that_diverged_all_of_it(tmp_path: Path) -> None:

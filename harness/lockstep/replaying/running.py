@@ -31,6 +31,11 @@ class Turn(StrEnum):
     UNDECIDED = "undecided"
     NOT_TAKEN = "not taken"
 
+    @property
+    def verdict(self) -> str:
+        """What it makes of the run."""
+        return {"taken": "violation", "undecided": "undecided", "not taken": "pass"}[self]
+
 
 class Told(StrEnum):
     """Whether a model without the guard that the trace lacks was told apart from Kafka by this."""
