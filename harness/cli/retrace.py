@@ -28,6 +28,7 @@ def retrace(chosen: Chosen, names: tuple[str, ...], wrong_model: str | None, run
     Exit code 0 if Kafka took no bad turn, 1 if it took one, 2 if the situation could not be brought about.
     """
     from harness.cluster.backends import Backend
+    from harness.lockstep.replaying.session import brokers_for
     from harness.lockstep.replaying.session import retrace as follow
     from harness.lockstep.wrong_models import wrong_model as find_wrong_model
     from harness.progress import Progress
@@ -35,7 +36,7 @@ def retrace(chosen: Chosen, names: tuple[str, ...], wrong_model: str | None, run
     if chosen.backend == "external":
         raise UsageError("counterexamples stop and cut off brokers: they need a cluster of their own")
     retraced = follow(
-        chosen.spec(),
+        chosen.spec({"brokers": brokers_for(chosen.spec().mode)}),
         backend=Backend(chosen.backend),
         asked=names,
         runs=runs_dir,

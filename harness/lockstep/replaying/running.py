@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from harness.cluster.cluster import Cluster
+from harness.cluster.spec import Mode
+from harness.faults.roles import controller
 from harness.faults.topics import delete
 from harness.lockstep.belief import BeliefTooLarge
 from harness.lockstep.conformance.running import ATTEMPTS, SCRIPT_OVERRIDES
@@ -51,6 +53,8 @@ class Replayed:
     """What came of a counterexample."""
 
     trace: Trace
+    brokers: tuple[int, ...]
+    """The ids of the brokers that the trace numbers from 0 on."""
     walked: Walked
     performed: tuple[Performed, ...]
     broken: tuple[Broken, ...]
@@ -102,7 +106,7 @@ def replay(
 
 
 def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wrong: WrongModel | None) -> Replayed:
-    replicas = cluster.broker_ids[: trace.brokers]
+    replicas = played_by(cluster, trace)
     parameters = replace(parameters_of(cluster), min_isr=trace.min_isr, replication=trace.brokers)
     setting = Setting(parameters=parameters, lag_ms=timing_of(cluster).lag_ms)
     performance = Performance(trace)
@@ -119,12 +123,22 @@ def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wro
     delete(cluster, walked.topic)  # leaders ask for the ISRs of all their partitions at once
     return Replayed(
         trace=trace,
+        brokers=replicas,
         walked=walked,
         performed=tuple(performance.performed),
         broken=tuple(broken(walked.events, parameters)),
         not_reached=not_reached,
         broken_model=_held(walked, parameters, trace.lacks),
     )
+
+
+def played_by(cluster: Cluster, trace: Trace) -> tuple[int, ...]:
+    """The brokers that are those of the trace.
+
+    In ZooKeeper mode none of them is the controller: what that one decides, and what it asks of itself, passes no link.
+    """
+    others = {controller(cluster).spec.id} if cluster.spec.mode is Mode.ZK else set()
+    return tuple(id_ for id_ in cluster.broker_ids if id_ not in others)[: trace.brokers]
 
 
 def _held(walked: Walked, parameters: Parameters, lacks: str | None) -> Told:

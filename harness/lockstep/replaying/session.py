@@ -10,7 +10,7 @@ import msgspec
 from harness.cluster.backends import Backend
 from harness.cluster.spec import ClusterSpec, Mode
 from harness.errors import UsageError
-from harness.lockstep.replaying.moves import Elects, NotReplayable, read
+from harness.lockstep.replaying.moves import NotReplayable, read
 from harness.lockstep.replaying.performing import Outcome, Performed
 from harness.lockstep.replaying.running import REPLAY_OVERRIDES, Replayed, Told, Turn, replay
 from harness.lockstep.replaying.traces import PUBLISHED, Trace, find, names
@@ -82,11 +82,15 @@ def names_for(spec: ClusterSpec) -> tuple[str, ...]:
     return tuple(name for name in names() if name in PUBLISHED or name.startswith(f"{machine}:"))
 
 
-def require_replayable(trace: Trace, mode: Mode) -> None:
+def brokers_for(mode: Mode) -> int:
+    """How many brokers a cluster needs: in ZooKeeper mode one of them is the controller, and no replica."""
+    return BROKERS + (mode is Mode.ZK)
+
+
+def require_replayable(trace: Trace) -> None:
     """Raise `NotReplayable` where a counterexample has an action that cannot be brought about."""
-    moves = [read(action) for action in trace.actions]
-    if mode is Mode.ZK and sum(isinstance(move, Elects) for move in moves) > 1:
-        raise NotReplayable("electing somebody else takes a reassignment, which is not explained in ZooKeeper mode")
+    for action in trace.actions:
+        read(action)
 
 
 def retrace(
@@ -102,8 +106,10 @@ def retrace(
 
     A `wrong` model takes the place of the right one: it takes the bad turn, so that Kafka seems to diverge.
     """
-    if spec.brokers != BROKERS:
-        raise UsageError(f"counterexamples have up to {BROKERS} brokers: they need {BROKERS}")
+    if spec.brokers != (needed := brokers_for(spec.mode)):
+        besides = f", and in ZooKeeper mode another one is the controller: they need {needed}"
+        needs = besides if needed > BROKERS else f": they need {needed}"
+        raise UsageError(f"counterexamples have up to {BROKERS} brokers{needs}")
     traces, skipped = _searched(spec, asked, progress)
     command = ["retrace", *asked, *(["--wrong-model", wrong.name] if wrong else [])]
     with open_session(
@@ -127,7 +133,7 @@ def _retrace(session: Session, trace: Trace, wrong: WrongModel | None) -> TraceV
     directory = walk_of(session.run.path, trace.name)
     with session.recording(directory, trace.name) as on_step:
         replayed = replay(session.cluster, trace, on_step, wrong=wrong)
-    verdict = trace_verdict(replayed, session.cluster.broker_ids)
+    verdict = trace_verdict(replayed)
     save_verdict(directory, trace_walk(session.judged(directory, replayed.walked, wrong), verdict))
     return verdict
 
@@ -146,7 +152,7 @@ def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tu
         for name in names_for(spec) if everything else asked:
             trace = find(name)
             try:
-                require_replayable(trace, spec.mode)
+                require_replayable(trace)
             except NotReplayable as error:
                 if not everything:
                     raise
@@ -156,7 +162,7 @@ def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tu
     return traces, skipped
 
 
-def trace_verdict(replayed: Replayed, ids: Sequence[int]) -> TraceVerdict:
+def trace_verdict(replayed: Replayed) -> TraceVerdict:
     """What came of a counterexample, for the run directory."""
     trace, walked = replayed.trace, replayed.walked
     stopped = (f"{one.action}: {one.seen}" for one in replayed.performed if one.outcome is Outcome.NOT_DONE)
@@ -168,7 +174,7 @@ def trace_verdict(replayed: Replayed, ids: Sequence[int]) -> TraceVerdict:
         stopped_by=next(stopped, None),
         broken_model=replayed.broken_model,
         lacks=trace.lacks,
-        brokers=tuple(ids[: trace.brokers]),
+        brokers=replayed.brokers,
         actions=replayed.performed,
         evidence=replayed.evidence,
         attempts=replayed.attempts,

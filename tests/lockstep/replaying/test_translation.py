@@ -47,13 +47,7 @@ def test_every_action_is_taken_once_and_all_is_well_where_the_guards_are(name: s
 
 def test_a_fetch_that_waits_is_not_brought_about() -> None:
     with pytest.raises(NotReplayable, match="sends a fetch"):
-        require_replayable(found("kraft-3.9:expand-reaches-epoch-start"), Mode.KRAFT)
-
-
-def test_zookeeper_mode_elects_nobody_else() -> None:
-    with pytest.raises(NotReplayable, match="reassignment"):
-        require_replayable(found("kip101"), Mode.ZK)
-    require_replayable(found("truncate-to-hw"), Mode.ZK)
+        require_replayable(found("kraft-3.9:expand-reaches-epoch-start"))
 
 
 @pytest.mark.parametrize("name", ["kip101", "kip279", "kip320-first-try"])
