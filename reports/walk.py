@@ -13,7 +13,7 @@ from reports.content import Outcome
 from reports.files import replace
 from reports.stepping import STEPS, Pairs, Stepped, judged, numbered, read_steps
 from reports.walk_chart import Point, chart
-from reports.walk_content import Control, Step, Trace, WalkVerdict
+from reports.walk_content import Control, Step, Trace, Turn, WalkVerdict
 
 TRACES = "traces"
 """Where a run that replays counterexamples has the steps of each."""
@@ -73,7 +73,7 @@ def page(walk: Walk) -> str:
     verdict = walk.verdict
     return walk.page(
         "walk.html.j2",
-        title=DIVERGENCE.get(verdict.verdict, ""),
+        title=DIVERGENCE.get(verdict.verdict, "Permitted" if walk.trace and known(walk.trace) else ""),
         headline=headline(walk),
         numbers=_numbers(walk),
         diverged=verdict.diverged,
@@ -92,7 +92,10 @@ def headline(walk: Walk) -> str:
     verdict = walk.verdict
     if (trace := walk.trace) is not None:
         why = f": {trace.evidence}" if trace.evidence else ""
-        return f"The bad turn of {trace.name}, which breaks {trace.breaks}, was {trace.turn}{why}."
+        turn = "taken" if trace.turn is Turn.PERMITTED else trace.turn
+        more = trace.notice or known(trace)
+        told = f"The bad turn of {trace.name}, which breaks {trace.breaks}, was {turn}{why}."
+        return f"{told} {more[0].upper()}{more[1:]}." if more else told
     wrong = f" The model is a wrong one ({verdict.wrong_model})." if verdict.wrong_model else ""
     if verdict.diverged is not None:
         return f"At step {verdict.diverged.step} the cluster did what no state of the model permits.{wrong}"
@@ -105,6 +108,11 @@ def headline(walk: Walk) -> str:
         f"In {steps} the model explains everything that the cluster answered and decided; "
         f"never by more than {words.plural(verdict.largest_belief, 'state')}.{controls}{wrong}"
     )
+
+
+def known(trace: Trace) -> str:
+    """That a bad turn was taken as it is known to be, if so."""
+    return f"permitted: that is known ({trace.finding})" if trace.turn is Turn.PERMITTED else ""
 
 
 def _numbers(walk: Walk) -> list[tuple[str, str]]:

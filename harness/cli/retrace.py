@@ -25,7 +25,8 @@ def retrace(chosen: Chosen, names: tuple[str, ...], wrong_model: str | None, run
     """Lead a fresh cluster along the counterexamples of broken variants of Kafka, to see that it does not follow.
 
     NAMES are variants such as kip101, mutants such as kraft-4:maximal-isr (see `lockstep list variants`), or all.
-    Exit code 0 if Kafka took no bad turn, 1 if it took one, 2 if the situation could not be brought about.
+    Exit code 0 if Kafka took no bad turn but those that are known and permitted, 1 if it took another, 2 if the
+    situation could not be brought about.
     """
     from harness.cluster.backends import Backend
     from harness.lockstep.replaying.session import brokers_for
@@ -54,7 +55,12 @@ def _in_words(directory: Path, verdict: RetraceVerdict) -> str:
         echo(f"report     {walk_of(directory, trace.name) / 'report.html'}")
     for skipped in verdict.skipped:
         echo(f"skipped    {skipped.name}: {skipped.why}")
-    return f", {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s"
+    for trace in verdict.traces:
+        if trace.notice is not None:
+            echo(f"notice     {trace.notice}")
+    permitted = sum(trace.turn == "permitted" for trace in verdict.traces)
+    known = f", {permitted} of them with a bad turn that is permitted" if permitted else ""
+    return f", {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s{known}"
 
 
 def _print(trace: TraceVerdict) -> None:
@@ -64,6 +70,8 @@ def _print(trace: TraceVerdict) -> None:
     for one in trace.actions:
         echo(f"  {one.position:3}. {one.action:{width}}  {one.outcome}: {one.seen}")
     echo(f"bad turn   {trace.turn}{f' ({trace.evidence})' if trace.evidence else ''}")
+    if trace.turn == "permitted":
+        echo(f"known      {trace.finding}")
     if not trace.seen:
         echo(f"           {trace.breaks} cannot be seen on a live cluster: only what the controller grants can")
     if trace.lacks is not None:

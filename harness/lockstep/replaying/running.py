@@ -14,6 +14,7 @@ from harness.lockstep.belief import BeliefTooLarge
 from harness.lockstep.conformance.running import ATTEMPTS, SCRIPT_OVERRIDES
 from harness.lockstep.conformance.scripting import NotReached, Setting, Steps
 from harness.lockstep.replaying.performing import Performance, Performed
+from harness.lockstep.replaying.permitted import finding, is_permitted
 from harness.lockstep.replaying.promises import CALLED, UNSEEN, Broken, broken
 from harness.lockstep.replaying.traces import Trace
 from harness.lockstep.stepper import Done
@@ -31,12 +32,13 @@ class Turn(StrEnum):
 
     TAKEN = "taken"
     UNDECIDED = "undecided"
+    PERMITTED = "permitted"  # taken, as it is known to be
     NOT_TAKEN = "not taken"
 
     @property
     def verdict(self) -> str:
         """What it makes of the run."""
-        return {"taken": "violation", "undecided": "undecided", "not taken": "pass"}[self]
+        return {"taken": "violation", "undecided": "undecided"}.get(self, "pass")
 
 
 class Told(StrEnum):
@@ -65,10 +67,21 @@ class Replayed:
 
     @property
     def turn(self) -> Turn:
-        if self.broken or self.walked.divergence is not None:
+        """What is known of Kafka is permitted only where all was seen to the end, which the right model explains."""
+        permitted = is_permitted(self.trace.name, (one.promise for one in self.broken))
+        if self.walked.divergence is not None or (self.broken and not permitted):
             return Turn.TAKEN
-        undecided = self.not_reached is not None or self.walked.undecided is not None
-        return Turn.UNDECIDED if undecided else Turn.NOT_TAKEN
+        if self.not_reached is not None or self.walked.undecided is not None:
+            return Turn.UNDECIDED
+        return Turn.PERMITTED if permitted else Turn.NOT_TAKEN
+
+    @property
+    def notice(self) -> str | None:
+        """What should be looked into, though no promise is broken by it."""
+        known = finding(self.trace.name)
+        if known is None or self.turn is not Turn.NOT_TAKEN:
+            return None
+        return f"Kafka is known to take the bad turn of {self.trace.name}, and did not: look into {known}"
 
     @property
     def promise(self) -> str:
@@ -83,11 +96,13 @@ class Replayed:
     @property
     def evidence(self) -> str | None:
         """Why the bad turn was taken, or why that is not known."""
+        if self.turn is Turn.UNDECIDED:
+            return self.not_reached or self.walked.undecided
         if self.broken:
             return f"{self.broken[0].promise}: {self.broken[0].evidence}"
         if self.walked.divergence is not None:
             return f"{self.walked.diverged_at}: {self.walked.divergence.seen}"
-        return self.not_reached or self.walked.undecided
+        return None
 
 
 def replay(

@@ -12,6 +12,7 @@ from harness.cluster.spec import ClusterSpec, Mode
 from harness.errors import UsageError
 from harness.lockstep.replaying.moves import NotReplayable, read
 from harness.lockstep.replaying.performing import Outcome, Performed
+from harness.lockstep.replaying.permitted import finding
 from harness.lockstep.replaying.running import REPLAY_OVERRIDES, Replayed, Told, Turn, replay
 from harness.lockstep.replaying.traces import PUBLISHED, Trace, find, names
 from harness.lockstep.session import Ended, Session, WalkVerdict, open_session, save_verdict, seconds_of, worst
@@ -31,6 +32,10 @@ class TraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool
     """Whether a live cluster lets see that it is broken."""
     turn: Turn
+    finding: str | None
+    """Where it is written down that Kafka takes this one."""
+    notice: str | None
+    """What should be looked into, though it is no violation."""
     stopped_by: str | None
     """The first action that Kafka did not take, and what it did instead."""
     broken_model: Told
@@ -171,6 +176,8 @@ def trace_verdict(replayed: Replayed) -> TraceVerdict:
         breaks=trace.breaks,
         seen=replayed.is_seen,
         turn=replayed.turn,
+        finding=finding(trace.name),
+        notice=replayed.notice,
         stopped_by=next(stopped, None),
         broken_model=replayed.broken_model,
         lacks=trace.lacks,
