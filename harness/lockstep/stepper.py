@@ -543,7 +543,8 @@ class Stepper(Closeable):
         self._withholding.change(step.broker, step.talk, withheld=withholds)
         if withholds:
             self._observe()
-        self._surround(self._around._replace(deaf=self._deaf()))
+        mute = frozenset(map(self._number, self._withholding.brokers(Talk.ISR_REQUESTS) - {self._observer.broker}))
+        self._surround(self._around._replace(deaf=self._deaf(), mute=mute))
         if not withholds:
             self._observe()
         return "withheld" if withholds else "let pass"

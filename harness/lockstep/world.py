@@ -45,6 +45,8 @@ class Surroundings(NamedTuple):
     """Nothing was broken or decided since a coordinator of transactions last did what it was asked for."""
     disturbances: int = 0
     """How often somebody was hit that may coordinate transactions: what it waited for may have been lost each time."""
+    mute: frozenset[BrokerId] = frozenset()
+    """Whose AlterPartition does not arrive: what a leader asks for may be old when it does."""
 
 
 class Asked(NamedTuple):
