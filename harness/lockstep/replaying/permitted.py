@@ -10,21 +10,32 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from reference_model import invariants
+from reference_model.parameters import Mode
 
 FINDINGS = "docs/findings.md"
 
 
 class Known(NamedTuple):
-    """A bad turn that Kafka takes."""
+    """A bad turn that Kafka takes in one mode."""
 
+    mode: Mode
     breaks: frozenset[str]
     """The promises that are not kept then, and no others."""
-    finding: str
-    """The heading in the findings."""
+    heading: str
+
+    @property
+    def finding(self) -> str:
+        """Where it is written down."""
+        return f"{FINDINGS}: {self.heading}"
+
+    def permits(self, broken: Iterable[str]) -> bool:
+        """Whether this is what is known to be broken, and nothing else."""
+        return frozenset(broken) == self.breaks
 
 
 PERMITTED: Mapping[str, Known] = {
     "kip320:hw-epoch": Known(
+        Mode.KRAFT,  # ZooKeeper's controller tells of every leader, one after the other
         frozenset({invariants.LEADER_CANDIDATE_COMPLETENESS}),
         "A leader that missed a leader in between commits what a member of the ISR has truncated",
     ),
@@ -32,13 +43,7 @@ PERMITTED: Mapping[str, Known] = {
 """By the names of the counterexamples."""
 
 
-def is_permitted(name: str, broken: Iterable[str]) -> bool:
-    """Whether a counterexample breaks what it is known to break, and nothing else."""
+def known_of(name: str, mode: Mode) -> Known | None:
+    """What is known of the bad turn of a counterexample."""
     known = PERMITTED.get(name)
-    return known is not None and frozenset(broken) == known.breaks
-
-
-def finding(name: str) -> str | None:
-    """Where it is written down that Kafka takes a bad turn."""
-    known = PERMITTED.get(name)
-    return None if known is None else f"{FINDINGS}: {known.finding}"
+    return known if known is not None and known.mode is mode else None

@@ -14,7 +14,7 @@ from harness.lockstep.belief import BeliefTooLarge
 from harness.lockstep.conformance.running import ATTEMPTS, SCRIPT_OVERRIDES
 from harness.lockstep.conformance.scripting import NotReached, Setting, Steps
 from harness.lockstep.replaying.performing import Performance, Performed
-from harness.lockstep.replaying.permitted import finding, is_permitted
+from harness.lockstep.replaying.permitted import Known, known_of
 from harness.lockstep.replaying.promises import CALLED, UNSEEN, Broken, broken
 from harness.lockstep.replaying.traces import Trace
 from harness.lockstep.stepper import Done
@@ -63,12 +63,14 @@ class Replayed:
     """Every promise that was seen not to be kept."""
     not_reached: str | None
     broken_model: Told
+    known: Known | None
+    """What is known of Kafka's taking the bad turn."""
     attempts: int = 1
 
     @property
     def turn(self) -> Turn:
         """What is known of Kafka is permitted only where all was seen to the end, which the right model explains."""
-        permitted = is_permitted(self.trace.name, (one.promise for one in self.broken))
+        permitted = self.known is not None and self.known.permits(one.promise for one in self.broken)
         if self.walked.divergence is not None or (self.broken and not permitted):
             return Turn.TAKEN
         if self.not_reached is not None or self.walked.undecided is not None:
@@ -78,10 +80,9 @@ class Replayed:
     @property
     def notice(self) -> str | None:
         """What should be looked into, though no promise is broken by it."""
-        known = finding(self.trace.name)
-        if known is None or self.turn is not Turn.NOT_TAKEN:
+        if self.known is None or self.turn is not Turn.NOT_TAKEN:
             return None
-        return f"Kafka is known to take the bad turn of {self.trace.name}, and did not: look into {known}"
+        return f"Kafka is known to take the bad turn of {self.trace.name}, and did not: look into {self.known.finding}"
 
     @property
     def promise(self) -> str:
@@ -144,6 +145,7 @@ def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wro
         broken=tuple(broken(walked.events, parameters)),
         not_reached=not_reached,
         broken_model=_held(walked, parameters, trace.lacks),
+        known=known_of(trace.name, parameters.mode),
     )
 
 

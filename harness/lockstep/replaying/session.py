@@ -12,7 +12,6 @@ from harness.cluster.spec import ClusterSpec, Mode
 from harness.errors import UsageError
 from harness.lockstep.replaying.moves import NotReplayable, read
 from harness.lockstep.replaying.performing import Outcome, Performed
-from harness.lockstep.replaying.permitted import finding
 from harness.lockstep.replaying.running import REPLAY_OVERRIDES, Replayed, Told, Turn, replay
 from harness.lockstep.replaying.traces import PUBLISHED, Trace, find, names
 from harness.lockstep.session import Ended, Session, WalkVerdict, open_session, save_verdict, seconds_of, worst
@@ -176,7 +175,7 @@ def trace_verdict(replayed: Replayed) -> TraceVerdict:
         breaks=trace.breaks,
         seen=replayed.is_seen,
         turn=replayed.turn,
-        finding=finding(trace.name),
+        finding=None if replayed.known is None else replayed.known.finding,
         notice=replayed.notice,
         stopped_by=next(stopped, None),
         broken_model=replayed.broken_model,
