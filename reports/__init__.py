@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from reports.conformance import is_conformance, render_conformance, write_conformance_junit
+from reports.conformance import SCRIPTS
 from reports.junit import write_junit
 from reports.page import render
+from reports.retrace import COUNTEREXAMPLES
+from reports.several import Kind
 from reports.summary import write_summary
 from reports.walk import render_walk, walks_of
-from reports.walks import are_walks, render_walks, write_walks_junit
+from reports.walks import WALKS
 
-__all__ = [
-    "is_stepped",
-    "render",
-    "render_conformance",
-    "render_walk",
-    "render_walks",
-    "write_all",
-    "write_junit",
-    "write_summary",
-]
+__all__ = ["is_stepped", "render", "render_walk", "write_all", "write_junit", "write_summary"]
+
+KINDS: tuple[Kind[Any], ...] = (WALKS, SCRIPTS, COUNTEREXAMPLES)
 
 
 def is_stepped(run_dir: Path) -> bool:
     """Whether it was judged while it was made, step by step: it has neither a plan nor a history."""
-    return bool(walks_of(run_dir)) or are_walks(run_dir) or is_conformance(run_dir)
+    return bool(walks_of(run_dir)) or any(kind.fits(run_dir) for kind in KINDS)
 
 
 def write_all(run_dir: Path) -> tuple[Path, ...]:
     """Write `report.html` and what else there is of such a run for CI systems; returns the paths, the report first."""
-    if walks := walks_of(run_dir):
-        return tuple(map(render_walk, walks))
-    if are_walks(run_dir):
-        return render_walks(run_dir), write_walks_junit(run_dir)
-    if is_conformance(run_dir):
-        return render_conformance(run_dir), write_conformance_junit(run_dir)
-    return render(run_dir), write_junit(run_dir), write_summary(run_dir)
+    of_several = (path for kind in KINDS if kind.fits(run_dir) for path in kind.write(run_dir))
+    of_walks = map(render_walk, walks_of(run_dir))
+    return (*of_several, *of_walks) or (render(run_dir), write_junit(run_dir), write_summary(run_dir))

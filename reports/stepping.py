@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from harness.errors import HistoryError, UsageError
 from reports import words
 from reports.content import Info, Outcome
+from reports.document import VERDICTS, Number, document, environment_facts
 from reports.run import optional, printable, read
 from reports.walk_content import Step
 
@@ -30,6 +31,56 @@ class Judged(Protocol):
 
 
 T = TypeVar("T", bound=Judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepped(Generic[T]):
+    """A run that was judged step by step while it was made, as far as all pages about such runs need it."""
+
+    directory: Path
+    scenario: str
+    verdict: T
+    info: Info
+    notes: list[str]
+    seed: int | None = None
+    """Of one walk; several have many, scripts and counterexamples none."""
+
+    @property
+    def name(self) -> str:
+        return self.verdict.run or self.info.run or printable(self.directory.name)
+
+    def page(
+        self,
+        template: str,
+        *,
+        headline: str,
+        numbers: Iterable[tuple[str, str]],
+        alerts: Iterable[tuple[str, str]] = (),
+        title: str = "",
+        **content: Any,
+    ) -> str:
+        """The document, ready to be written."""
+        return document(
+            template,
+            run=self,
+            title=title or VERDICTS[self.verdict.verdict],
+            headline=headline,
+            numbers=[
+                *(Number(label=label, value=value) for label, value in (*numbers, *self._cluster())),
+                *(Number(label=label, value=value, alert=True) for label, value in alerts),
+            ],
+            environment=environment_facts(self.name, self.info),
+            **content,
+        )
+
+    def _cluster(self) -> list[tuple[str, str]]:
+        """What it ran on, in a few words."""
+        spec = self.info.spec
+        return [
+            *((label, words.plain(spec[key])) for label, key in (("Kafka", "kafka"), ("mode", "mode")) if key in spec),
+            *([("backend", self.info.backend)] if self.info.backend else []),
+            *([("seed", str(self.seed))] if self.seed is not None else []),
+        ]
 
 
 def judged(directory: Path, type_: type[T], notes: list[str], what: str, *, home: Path | None = None) -> tuple[Info, T]:
@@ -62,15 +113,6 @@ def numbered(steps: Sequence[Step], last: int) -> list[tuple[int, Step]]:
     """The last so many steps, with their numbers."""
     first = max(0, len(steps) - last)
     return list(enumerate(steps[first:], start=first + 1))
-
-
-def cluster_numbers(info: Info) -> list[tuple[str, str]]:
-    """What it ran on, in a few words."""
-    spec = info.spec
-    return [
-        *((label, words.plain(spec[key])) for label, key in (("Kafka", "kafka"), ("mode", "mode")) if key in spec),
-        *([("backend", info.backend)] if info.backend else []),
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

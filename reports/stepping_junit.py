@@ -1,4 +1,4 @@
-"""`junit.xml` of walks and of scripts, one test case each. What is undecided is an error: CI shows skips as green."""
+"""`junit.xml` of walks, scripts or counterexamples, one case each. What is undecided is an error: skips are green."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from xml.etree import ElementTree
 from reports.content import Info, Outcome
 from reports.junit import finished, outcome
 
-TAGS = {Outcome.VIOLATION: "failure", Outcome.UNDECIDED: "error"}
+TAGS: dict[Outcome | None, str] = {Outcome.VIOLATION: "failure", Outcome.UNDECIDED: "error"}
 
 
 class Case(NamedTuple):
-    """One walk, or one script."""
+    """One walk, script or counterexample."""
 
     name: str
-    outcome: Outcome
+    outcome: Outcome | None
+    """None if it was not tried."""
     seconds: float
     message: str
     """Why, if it did not pass."""
+    said: str = ""
+    """What should be told though it passed."""
 
 
 def junit_of_cases(name: str, run: str, info: Info, cases: Iterable[Case]) -> str:
@@ -36,4 +39,8 @@ def junit_of_cases(name: str, run: str, info: Info, cases: Iterable[Case]) -> st
         element = ElementTree.SubElement(suite, "testcase", classname=name, name=case.name, time=f"{case.seconds:.3f}")
         if case.outcome in TAGS:
             outcome(element, TAGS[case.outcome], case.message, f"again: {info.command or 'not known how'}")
+        elif case.outcome is None:
+            ElementTree.SubElement(element, "skipped", message=case.message)
+        elif case.said:
+            ElementTree.SubElement(element, "system-out").text = case.said
     return finished(suite)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from reports import words
-from reports.content import Info, Outcome
-from reports.document import VERDICTS, Number, document, environment_facts
+from reports.content import Outcome
 from reports.files import replace
-from reports.run import printable
-from reports.stepping import STEPS, Pairs, cluster_numbers, judged, numbered, read_steps
+from reports.stepping import STEPS, Pairs, Stepped, judged, numbered, read_steps
 from reports.walk_chart import Point, chart
-from reports.walk_content import Control, Step, Trace, WalkVerdict
+from reports.walk_content import Control, Step, Trace, Turn, WalkVerdict
 
 TRACES = "traces"
 """Where a run that replays counterexamples has the steps of each."""
+DIVERGENCE = {Outcome.VIOLATION: "Divergence"}
+"""What a violation is called where the model and a cluster are compared."""
 SHOWN_STEPS = 1000
 """So many of the last steps are in the table, so that the page stays small."""
 LAST_STEPS = 12
@@ -28,26 +30,14 @@ DISTURBANCES = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class Walk(Stepped[WalkVerdict]):
     """Everything that the page is made of."""
 
-    name: str
-    verdict: WalkVerdict
-    info: Info = field(default_factory=Info)
-    steps: Sequence[Step] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def scenario(self) -> str:
-        return "walk" if self.trace is None else self.trace.name
+    steps: Sequence[Step]
 
     @property
     def trace(self) -> Trace | None:
-        return self.verdict.trace if isinstance(self.verdict.trace, Trace) else None
-
-    @property
-    def seed(self) -> int | None:
-        return self.info.seed
+        return self.verdict.trace or None
 
 
 def walks_of(run_dir: Path) -> list[Path]:
@@ -68,26 +58,26 @@ def load_walk(run_dir: Path) -> Walk:
     home = directory.parent.parent if directory.parent.name == TRACES else directory
     info, verdict = judged(directory, WalkVerdict, notes, "a walk", home=home)
     return Walk(
-        name=verdict.run or info.run or printable(directory.name),
+        directory=directory,
+        scenario="walk" if verdict.trace is msgspec.UNSET else verdict.trace.name,
         verdict=verdict,
         info=info,
+        notes=notes,
+        seed=info.seed,
         steps=read_steps(directory / STEPS, notes),
-        notes=tuple(notes),
     )
 
 
 def page(walk: Walk) -> str:
     """The document, ready to be written."""
     verdict = walk.verdict
-    return document(
+    return walk.page(
         "walk.html.j2",
-        run=walk,
-        diverged=verdict.diverged,
-        trace=walk.trace,
-        title="Divergence" if verdict.verdict is Outcome.VIOLATION else VERDICTS[verdict.verdict],
+        title=DIVERGENCE.get(verdict.verdict, "Permitted" if walk.trace and known(walk.trace) else ""),
         headline=headline(walk),
         numbers=_numbers(walk),
-        environment=environment_facts(walk.name, walk.info),
+        diverged=verdict.diverged,
+        trace=walk.trace,
         chart=chart(_points(walk), diverged=verdict.diverged is not None) if walk.steps else None,
         steps=numbered(walk.steps, SHOWN_STEPS),
         last=numbered(walk.steps, LAST_STEPS),
@@ -102,7 +92,10 @@ def headline(walk: Walk) -> str:
     verdict = walk.verdict
     if (trace := walk.trace) is not None:
         why = f": {trace.evidence}" if trace.evidence else ""
-        return f"The bad turn of {trace.name}, which breaks {trace.breaks}, was {trace.turn}{why}."
+        turn = "taken" if trace.turn is Turn.PERMITTED else trace.turn
+        more = trace.notice or known(trace)
+        told = f"The bad turn of {trace.name}, which breaks {trace.breaks}, was {turn}{why}."
+        return f"{told} {more[0].upper()}{more[1:]}." if more else told
     wrong = f" The model is a wrong one ({verdict.wrong_model})." if verdict.wrong_model else ""
     if verdict.diverged is not None:
         return f"At step {verdict.diverged.step} the cluster did what no state of the model permits.{wrong}"
@@ -117,9 +110,14 @@ def headline(walk: Walk) -> str:
     )
 
 
-def _numbers(walk: Walk) -> list[Number]:
+def known(trace: Trace) -> str:
+    """That a bad turn was taken as it is known to be, if so."""
+    return f"permitted: that is known ({trace.finding})" if trace.turn is Turn.PERMITTED else ""
+
+
+def _numbers(walk: Walk) -> list[tuple[str, str]]:
     verdict, coverage = walk.verdict, walk.verdict.coverage
-    known = [
+    return [
         ("steps", words.count(verdict.steps)),
         ("duration", words.seconds(verdict.seconds)),
         ("quick steps / s", f"{verdict.quick_steps_per_second:g}"),
@@ -127,10 +125,7 @@ def _numbers(walk: Walk) -> list[Number]:
         ("decisions", words.count(sum(len(step.decisions) for step in walk.steps))),
         ("kinds of steps", words.count(len(coverage.answers))),
         ("pairs of kinds", words.count(sum(map(len, coverage.pairs.values())))),
-        *cluster_numbers(walk.info),
-        *([("seed", str(walk.seed))] if walk.seed is not None else []),
     ]
-    return [Number(label=label, value=value) for label, value in known]
 
 
 def _points(walk: Walk) -> list[Point]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -85,6 +86,19 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
+class Turn(StrEnum):
+    """Whether the bad turn of a counterexample was taken."""
+
+    TAKEN = "taken"
+    UNDECIDED = "undecided"
+    PERMITTED = "permitted"
+    NOT_TAKEN = "not taken"
+
+    @property
+    def outcome(self) -> Outcome:
+        return {"taken": Outcome.VIOLATION, "undecided": Outcome.UNDECIDED}.get(self, Outcome.PASS)
+
+
 class Action(msgspec.Struct, frozen=True, kw_only=True):
     """An action of a counterexample, and what became of it."""
 
@@ -100,7 +114,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     breaks: str
     seen: bool = True
-    turn: str
+    turn: Turn
+    finding: str | None = None
+    notice: str | None = None
     stopped_by: str | None = None
     broken_model: str = ""
     lacks: str | None = None
@@ -165,3 +181,23 @@ class WalksVerdict(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Coverage = Coverage()
     walks: list[SeededWalk] = []
     wrong_models: list[WrongModel] = []
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """A counterexample that cannot be replayed."""
+
+    name: str
+    why: str = ""
+
+
+class RetraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`verdict.json` of counterexamples."""
+
+    verdict: Outcome
+    run: str | None = None
+    kafka: str = ""
+    mode: str = ""
+    seconds: float = 0.0
+    wrong_model: str | None = None
+    traces: list[Trace] = []
+    skipped: list[Skipped] = []

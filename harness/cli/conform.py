@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, print_table, runs_dir
-from harness.cli.wrong_models import print_wrong_models
-from harness.errors import ExitCode, UsageError
+from harness.cli.options import Chosen, as_json, cluster_options, echo, print_table, runs_dir
+from harness.cli.telling import print_wrong_models, tell
+from harness.errors import UsageError
 
-_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+if TYPE_CHECKING:
+    from harness.lockstep.conformance.session import ConformanceVerdict
 
 
 @click.command()
@@ -24,7 +26,6 @@ def conform(chosen: Chosen, claims: str, controls: bool, runs_dir: Path, as_json
     from harness.cluster.backends import Backend
     from harness.lockstep.conformance.session import conform as play
     from harness.progress import Progress
-    from reports import write_all
 
     if chosen.backend == "external":
         raise UsageError("scripts stop and cut off brokers: they need a cluster of their own, on process or docker")
@@ -36,11 +37,10 @@ def conform(chosen: Chosen, claims: str, controls: bool, runs_dir: Path, as_json
         progress=Progress(quiet=as_json),
         hold_wrong_models=controls,
     )
-    report, *_ = write_all(conformed.directory)
-    verdict = conformed.verdict
-    if as_json:
-        print_json(verdict)
-        return _EXIT[verdict.verdict]
+    return tell(conformed, as_json, _in_words)
+
+
+def _in_words(verdict: ConformanceVerdict) -> str:
     rows = [
         (str(claim.claim), claim.verdict, f"{claim.seconds:.1f} s", ", ".join(claim.scripts))
         for claim in verdict.claims
@@ -50,10 +50,7 @@ def conform(chosen: Chosen, claims: str, controls: bool, runs_dir: Path, as_json
         if claim.evidence is not None:
             echo(f"claim {claim.claim}: {claim.evidence}")
     print_wrong_models(verdict.wrong_models, "scripts")
-    echo(f"verdict    {verdict.verdict.upper()}, {len(verdict.scripts)} scripts in {verdict.seconds:.0f} s")
-    echo(f"run        {conformed.directory}")
-    echo(f"report     {report}")
-    return _EXIT[verdict.verdict]
+    return f", {len(verdict.scripts)} scripts in {verdict.seconds:.0f} s"
 
 
 def _numbers(claims: str) -> tuple[int, ...]:

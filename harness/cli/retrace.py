@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, runs_dir
-from harness.errors import ExitCode, UsageError
+from harness.cli.options import Chosen, as_json, cluster_options, echo, runs_dir
+from harness.cli.telling import tell
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.lockstep.replaying.session import TraceVerdict
-
-_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+    from harness.lockstep.replaying.session import RetraceVerdict, TraceVerdict
 
 
 @click.command()
@@ -26,38 +25,42 @@ def retrace(chosen: Chosen, names: tuple[str, ...], wrong_model: str | None, run
     """Lead a fresh cluster along the counterexamples of broken variants of Kafka, to see that it does not follow.
 
     NAMES are variants such as kip101, mutants such as kraft-4:maximal-isr (see `lockstep list variants`), or all.
-    Exit code 0 if Kafka took no bad turn, 1 if it took one, 2 if the situation could not be brought about.
+    Exit code 0 if Kafka took no bad turn but those that are known and permitted, 1 if it took another, 2 if the
+    situation could not be brought about.
     """
     from harness.cluster.backends import Backend
+    from harness.lockstep.replaying.session import brokers_for
     from harness.lockstep.replaying.session import retrace as follow
-    from harness.lockstep.replaying.session import walk_of
     from harness.lockstep.wrong_models import wrong_model as find_wrong_model
     from harness.progress import Progress
-    from reports import render_walk
 
     if chosen.backend == "external":
         raise UsageError("counterexamples stop and cut off brokers: they need a cluster of their own")
     retraced = follow(
-        chosen.spec(),
+        chosen.spec({"brokers": brokers_for(chosen.spec().mode)}),
         backend=Backend(chosen.backend),
         asked=names,
         runs=runs_dir,
         progress=Progress(quiet=as_json),
         wrong=None if wrong_model is None else find_wrong_model(wrong_model),
     )
-    verdict = retraced.verdict
-    reports = [render_walk(walk_of(retraced.directory, trace.name)) for trace in verdict.traces]
-    if as_json:
-        print_json(verdict)
-        return _EXIT[verdict.verdict]
-    for trace, report in zip(verdict.traces, reports, strict=True):
+    return tell(retraced, as_json, lambda verdict: _in_words(retraced.directory, verdict))
+
+
+def _in_words(directory: Path, verdict: RetraceVerdict) -> str:
+    from harness.lockstep.replaying.session import walk_of
+
+    for trace in verdict.traces:
         _print(trace)
-        echo(f"report     {report}")
+        echo(f"report     {walk_of(directory, trace.name) / 'report.html'}")
     for skipped in verdict.skipped:
         echo(f"skipped    {skipped.name}: {skipped.why}")
-    echo(f"verdict    {verdict.verdict.upper()}, {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s")
-    echo(f"run        {retraced.directory}")
-    return _EXIT[verdict.verdict]
+    for trace in verdict.traces:
+        if trace.notice is not None:
+            echo(f"notice     {trace.notice}")
+    permitted = sum(trace.turn == "permitted" for trace in verdict.traces)
+    known = f", {permitted} of them with a bad turn that is permitted" if permitted else ""
+    return f", {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s{known}"
 
 
 def _print(trace: TraceVerdict) -> None:
@@ -67,6 +70,8 @@ def _print(trace: TraceVerdict) -> None:
     for one in trace.actions:
         echo(f"  {one.position:3}. {one.action:{width}}  {one.outcome}: {one.seen}")
     echo(f"bad turn   {trace.turn}{f' ({trace.evidence})' if trace.evidence else ''}")
+    if trace.turn == "permitted":
+        echo(f"known      {trace.finding}")
     if not trace.seen:
         echo(f"           {trace.breaks} cannot be seen on a live cluster: only what the controller grants can")
     if trace.lacks is not None:

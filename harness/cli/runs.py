@@ -19,6 +19,7 @@ from harness.cli.options import (
     scenario_dirs,
     seconds,
 )
+from harness.cli.telling import EXIT
 from harness.cluster.external_spec import ExternalSpec
 from harness.cluster.spec import ClusterSpec
 from harness.errors import ExitCode, HistoryError, UsageError
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 100_000_000
 """Up to this size, some millions of records, a quick Spark is done before a thorough one has warmed up."""
-
-_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
 
 
 @click.command()
@@ -265,7 +264,7 @@ def _print_verdict(directory: Path, verdict: Verdict) -> None:
 
 def _exit_code(verdicts: Sequence[Verdict], *, failed: bool = False) -> ExitCode:
     """Over several runs: a violation counts before a failure, that before undecided, that before a pass."""
-    codes = {_EXIT[verdict.verdict] for verdict in verdicts} | ({ExitCode.ENVIRONMENT} if failed else set())
+    codes = {EXIT[verdict.verdict] for verdict in verdicts} | ({ExitCode.ENVIRONMENT} if failed else set())
     order = (ExitCode.VIOLATION, ExitCode.ENVIRONMENT, ExitCode.UNDECIDED, ExitCode.PASS)
     return next(code for code in order if code in codes)
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import Chosen, as_json, cluster_options, echo, print_json, print_table, runs_dir
-from harness.cli.wrong_models import print_wrong_models
-from harness.errors import ExitCode, UsageError
+from harness.cli.options import Chosen, as_json, cluster_options, echo, print_table, runs_dir
+from harness.cli.telling import print_wrong_models, tell
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.cluster.cluster import Cluster
     from harness.lockstep.divergence import Divergence
-    from harness.lockstep.many import SteppedMany
-    from harness.lockstep.session import Diverged, Stepped
+    from harness.lockstep.seeded import WalksVerdict
+    from harness.lockstep.session import Diverged, WalkVerdict
 
-_EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
 MOST_SEEDS = 1000
 
 
@@ -49,9 +48,8 @@ def step(
 ) -> int:
     """Walk at random with a fresh cluster and the model, until one does what the other does not permit."""
     from harness.cluster.backends import Backend
-    from harness.lockstep.many import step_many
-    from harness.lockstep.session import WalkOptions
-    from harness.lockstep.session import step as take_steps
+    from harness.lockstep.seeded import WalkOptions, step_many
+    from harness.lockstep.seeded import step as take_steps
     from harness.lockstep.wrong_models import wrong_model as find_wrong_model
     from harness.progress import Progress
 
@@ -71,23 +69,14 @@ def step(
     spec, backend, progress = chosen.spec(), Backend(chosen.backend), Progress(quiet=as_json)
     if seeds is not None:
         numbers = _numbers(seeds)
-        return _tell_many(
-            step_many(spec, backend=backend, seeds=numbers, options=options, runs=runs_dir, progress=progress), as_json
-        )
+        many = step_many(spec, backend=backend, seeds=numbers, options=options, runs=runs_dir, progress=progress)
+        return tell(many, as_json, _many_in_words)
     seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
-    return _tell(
-        take_steps(spec, backend=backend, seed=seed, options=options, runs=runs_dir, progress=progress), as_json
-    )
+    one = take_steps(spec, backend=backend, seed=seed, options=options, runs=runs_dir, progress=progress)
+    return tell(one, as_json, _in_words)
 
 
-def _tell(stepped: Stepped, as_json: bool) -> int:
-    from reports import write_all
-
-    report, *_ = write_all(stepped.directory)
-    verdict = stepped.verdict
-    if as_json:
-        print_json(verdict)
-        return _EXIT[verdict.verdict]
+def _in_words(verdict: WalkVerdict) -> str:
     echo(f"steps      {verdict.steps} in {verdict.seconds:.1f} s, {verdict.quick_steps_per_second:.0f} a second")
     echo(f"           where nothing had to be waited for; {verdict.largest_belief} states explained it at most")
     if verdict.diverged is not None:
@@ -95,20 +84,10 @@ def _tell(stepped: Stepped, as_json: bool) -> int:
     for control in verdict.controls:
         where = "explained all" if control.step is None else f"diverged at step {control.step}"
         echo(f"control    {control.name:<18} {where:<20} {control.says}")
-    echo(f"verdict    {verdict.verdict.upper()}{f' ({verdict.reason})' if verdict.reason else ''}")
-    echo(f"run        {stepped.directory}")
-    echo(f"report     {report}")
-    return _EXIT[verdict.verdict]
+    return f" ({verdict.reason})" if verdict.reason else ""
 
 
-def _tell_many(stepped: SteppedMany, as_json: bool) -> int:
-    from reports import write_all
-
-    report, *_ = write_all(stepped.directory)
-    verdict = stepped.verdict
-    if as_json:
-        print_json(verdict)
-        return _EXIT[verdict.verdict]
+def _many_in_words(verdict: WalksVerdict) -> str:
     print_table(
         ("seed", "verdict", "steps", "time", "largest belief"),
         [
@@ -121,10 +100,7 @@ def _tell_many(stepped: SteppedMany, as_json: bool) -> int:
             echo(f"seed       {one.seed}")
             _print_divergence(one.walk.diverged)
     print_wrong_models(verdict.wrong_models, "walks")
-    echo(f"verdict    {verdict.verdict.upper()}, {verdict.steps} steps in {len(verdict.walks)} walks")
-    echo(f"run        {stepped.directory}")
-    echo(f"report     {report}")
-    return _EXIT[verdict.verdict]
+    return f", {verdict.steps} steps in {len(verdict.walks)} walks"
 
 
 def _numbers(seeds: str) -> tuple[int, ...]:

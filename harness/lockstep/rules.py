@@ -27,7 +27,7 @@ from reference_model.cluster import Altering, Bounds, Broker, Fetching, Metadata
 from reference_model.cluster import Answered as Altered
 from reference_model.controller import alter_partition
 from reference_model.errors import Error
-from reference_model.in_sync import AWAITING_METADATA, asked_for, lag_passes, rolled_back, sent_again, settle
+from reference_model.in_sync import AWAITING_METADATA, asked_for, lag_passes, rolled_back, sent_again, settle, shrink
 from reference_model.machine import Machine, Outcomes, Part, Rule, State, always
 from reference_model.parameters import Mode, Parameters
 from reference_model.produce import Produced, complete
@@ -201,16 +201,33 @@ class _Rules:
         """A broker answers a follower, and may want it in the ISR; the answer is lost where the link was cut since."""
         if not acts(around, broker):
             return
-        replica, answered = answer(self.parameters, broker.replica, fetch)
-        replica = timeless(replica)
-        if asked_for(replica) != asked_for(broker.replica):
-            if altering is None:
-                altering = asked_for(replica)
-            else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
-                replica = rolled_back(replica)
-        heeded = answered.error in (Error.NONE, Error.OFFSET_OUT_OF_RANGE)  # others change nothing
-        arrives = (fetch.follower, fetch.leader) not in around.cut and heeded
-        yield answered if arrives else None, around, broker._replace(replica=replica), altering
+        for before, asks in self._asking(fetch, around, broker.replica, altering):
+            replica, answered = answer(self.parameters, before, fetch)
+            replica = timeless(replica)
+            if asked_for(replica) != asked_for(before):
+                if asks is None:
+                    asks = asked_for(replica)
+                else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
+                    replica = rolled_back(replica)
+            heeded = answered.error in (Error.NONE, Error.OFFSET_OUT_OF_RANGE)  # others change nothing
+            arrives = (fetch.follower, fetch.leader) not in around.cut and heeded
+            yield answered if arrives else None, around, broker._replace(replica=replica), asks
+
+    def _asking(
+        self, fetch: ReplicaFetch, around: Surroundings, leader: Replica, altering: Altering
+    ) -> Iterator[tuple[Replica, Altering]]:
+        """A leader as it is, and one that had asked for an ISR without a follower that catches up only now.
+
+        What a leader asks for is looked for when it is granted (`following`). Where its requests do not arrive that is
+        too late: the controller may grant in the end what nobody would ask for any more.
+        """
+        yield leader, altering
+        late = fetch.leader in around.mute and (fetch.leader, fetch.follower) in around.late
+        if altering is not None or not late:
+            return
+        asking = shrink(self.parameters, lag_passes(leader, fetch.follower))
+        if asking.leadership is not None and asking.leadership.pending is not None:
+            yield timeless(asking), asking.leadership.pending
 
     def takes(
         self, fetched: ReplicaFetched, around: Surroundings, follower: Broker

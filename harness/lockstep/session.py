@@ -1,13 +1,13 @@
-"""A walk as a run of its own: a fresh cluster, a run directory, a verdict."""
+"""A session: a fresh cluster, a run directory, one walk after the other, and a verdict on all of them."""
 
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -18,14 +18,12 @@ from harness.cluster.spec import ClusterSpec
 from harness.disk import replace_file
 from harness.heal import owning
 from harness.java import find_java
-from harness.lockstep.controls import Control, controls
+from harness.lockstep.controls import Control, controls, wrong_models_found
 from harness.lockstep.coverage import Coverage, coverage
-from harness.lockstep.divergence import Divergence
 from harness.lockstep.events import write_events
-from harness.lockstep.shrinking import in_order, shrunk
 from harness.lockstep.stepper import Done
 from harness.lockstep.steps import Step
-from harness.lockstep.walking import OVERRIDES, Walked, parameters_of, random_steps, walk
+from harness.lockstep.walking import Walked, parameters_of
 from harness.lockstep.wording import Believed
 from harness.lockstep.wrong_models import WRONG_MODELS, WrongModel
 from harness.node_logs import Excerpt, excerpts
@@ -33,15 +31,16 @@ from harness.progress import Progress
 from harness.rundir import RunDirectory, cluster_arguments
 from reference_model.parameters import Parameters
 
+T = TypeVar("T")
+V = TypeVar("V", bound=msgspec.Struct)
+OnStep = Callable[[Done], None]
 STEPS = "steps.jsonl"
 EVENTS = "events.jsonl"
 VERDICT = "verdict.json"
-Hold = Callable[[Cluster, Divergence], None]
-"""Is given a cluster that has just diverged, and may take its time."""
+SEVERITY = ("violation", "undecided", "pass")
+"""The verdict on several walks is the worst of theirs."""
 QUICK_NS = 200_000_000
 """Steps that take longer wait for something: an ISR, an election, an answer."""
-SHRINK_S = 600.0
-"""For how long fewer steps are looked for: each attempt is a walk."""
 BEFORE_NS = 3_000_000_000
 AFTER_NS = 200_000_000
 """How much of the nodes' logs is kept before the step that diverged, and after."""
@@ -100,103 +99,92 @@ class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     controls: list[Control] = []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkOptions:
-    """How a walk is taken, and what is done about it afterwards."""
+class Timed(Protocol):
+    """What is told of each of several walks."""
 
-    steps: int
-    controls: bool = False
-    """Wrong models are held to the same walk, too."""
-    wrong: WrongModel | None = None
-    """A wrong model takes the place of the right one, so that the cluster should seem to diverge."""
-    shrink: bool = False
-    """After a divergence, fewer steps are looked for that diverge, too."""
-    hold: Hold | None = None
-    """Is given a cluster that diverges, as it is, before it is healed."""
+    @property
+    def seconds(self) -> float: ...
 
-    def arguments(self) -> list[str]:
-        """What to type for it."""
-        return [
-            *("--steps", str(self.steps)),
-            *(["--controls"] if self.controls else []),
-            *(["--wrong-model", self.wrong.name] if self.wrong else []),
-            *(["--shrink"] if self.shrink else []),
-            *(["--hold"] if self.hold else []),
-        ]
+
+def worst(verdicts: Iterable[str]) -> str:
+    """What several verdicts amount to."""
+    return min(verdicts, key=SEVERITY.index, default=SEVERITY[-1])
+
+
+def seconds_of(walks: Iterable[Timed]) -> float:
+    """How long they took together."""
+    return round(sum(walk.seconds for walk in walks), 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stepped:
-    """A walk that came to its end."""
+class Ended(Generic[T]):
+    """A session that came to its end."""
 
     directory: Path
-    verdict: WalkVerdict
+    verdict: T
 
 
-def step(
-    spec: ClusterSpec, *, backend: Backend, seed: int, options: WalkOptions, runs: Path, progress: Progress
-) -> Stepped:
-    """Take steps that are drawn from a seed, on a fresh cluster, until they are done or the cluster diverges."""
-    spec = msgspec.structs.replace(spec, overrides={**OVERRIDES, **spec.overrides})
-    asked = ["lockstep", "step", "--seed", str(seed), *options.arguments()]
-    with recorded_cluster(
-        spec, backend=backend, scenario="step", seed=seed, asked=asked, runs=runs, progress=progress
-    ) as (directory, cluster):
-        parameters = parameters_of(cluster)
-        walked, verdict = take_walk(cluster, directory, directory.path, seed, options, progress)
-    if options.controls and walked.verdict == "pass":
-        with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
-            (found,) = controls({str(seed): walked}, parameters).values()
-        verdict = msgspec.structs.replace(verdict, controls=found)
-        save_verdict(directory.path, verdict)
-    return Stepped(directory=directory.path, verdict=verdict)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A cluster that takes walks, each on a topic of its own, and where they are recorded."""
 
+    run: RunDirectory
+    cluster: Cluster
+    parameters: Parameters
+    """The model of what the cluster runs."""
+    progress: Progress
 
-def take_walk(
-    cluster: Cluster, run: RunDirectory, into: Path, seed: int, options: WalkOptions, progress: Progress
-) -> tuple[Walked, WalkVerdict]:
-    """One walk on a topic of its own, which leaves its steps, events and verdict in a directory."""
-    parameters = parameters_of(cluster)
-    hold = options.hold
-    with run.phase("walk"), progress.action(f"seed {seed}: taking {options.steps} steps"), StepLog(into) as log:
-        walked = walk(
-            cluster,
-            random_steps(seed, options.steps),
-            parameters,
-            log.add,
-            wrong=options.wrong,
-            on_divergence=lambda divergence: None if hold is None else hold(cluster, divergence),
-        )
-    write_events(into / EVENTS, walked.events)
-    verdict = verdict_of(run.info.run, walked, logs_around(run.path, walked), wrong=options.wrong)
-    save_verdict(into, verdict)  # what follows may take long, and be interrupted
-    if options.shrink and verdict.diverged is not None:
-        with run.phase("shrink"), progress.action("looking for fewer steps that still diverge"):
-            fewer = tuple(map(str, _fewer_steps(cluster, walked, parameters, options.wrong)))
-        diverged = msgspec.structs.replace(verdict.diverged, shrunk=fewer)
-        verdict = msgspec.structs.replace(verdict, diverged=diverged)
-        save_verdict(into, verdict)
-    return walked, verdict
+    @property
+    def name(self) -> str:
+        return self.run.info.run
+
+    @contextmanager
+    def recording(self, into: Path, doing: str) -> Iterator[OnStep]:
+        """Write down the steps of a walk as they are taken."""
+        into.mkdir(parents=True, exist_ok=True)
+        with self.progress.action(doing), StepLog(into) as log:
+            yield log.add
+
+    def judged(self, into: Path, walked: Walked, wrong: WrongModel | None = None) -> WalkVerdict:
+        """What a walk amounts to, whose events are kept beside its steps."""
+        write_events(into / EVENTS, walked.events)
+        return verdict_of(self.name, walked, logs_around(self.run.path, walked), wrong=wrong)
+
+    def end(self, verdict: V) -> Ended[V]:
+        """Keep the verdict on all walks."""
+        save_verdict(self.run.path, verdict)
+        return Ended(directory=self.run.path, verdict=verdict)
+
+    def end_with_controls(self, verdict: V, walks: Mapping[str, Walked], of: str) -> Ended[V]:
+        """The same, when wrong models were held to these walks, too: each should diverge in some of them."""
+        self.end(verdict)  # what follows takes long, and may be interrupted
+        with self.progress.action(f"holding {len(WRONG_MODELS)} wrong models to {len(walks)} {of}"):
+            found = wrong_models_found(controls(walks, self.parameters))
+        return self.end(msgspec.structs.replace(verdict, wrong_models=found))
 
 
 @contextmanager
-def recorded_cluster(
+def open_session(
     spec: ClusterSpec,
     *,
     backend: Backend,
-    scenario: str,
-    seed: int,
+    settings: Mapping[str, str],
     asked: Sequence[str],
+    seed: int = 0,
     runs: Path,
     progress: Progress,
-) -> Iterator[tuple[RunDirectory, Cluster]]:
-    """A run directory with a fresh cluster that serves; `asked` is the command without the options of the cluster."""
+) -> Iterator[Session]:
+    """A run directory with a fresh cluster that serves.
+
+    It has these settings where the user has no others; `asked` is the subcommand without the options of the cluster.
+    """
+    spec = msgspec.structs.replace(spec, overrides={**settings, **spec.overrides})
     java = find_java()
     open_cluster = prepare(spec, backend, java, progress)
-    command = shlex.join([*asked, *cluster_arguments(spec, backend)])
+    command = shlex.join(["lockstep", *asked, *cluster_arguments(spec, backend)])
     directory = RunDirectory.create(
         runs,
-        scenario=scenario,
+        scenario=asked[0],
         seed=seed,
         command=command,
         replay=command,
@@ -209,7 +197,7 @@ def recorded_cluster(
     with owning(directory.path) as ledger, open_cluster(directory.path, ledger) as cluster:
         with directory.phase("start"), progress.action(f"starting {spec.in_words()}"):
             cluster.start()
-        yield directory, cluster
+        yield Session(run=directory, cluster=cluster, parameters=parameters_of(cluster), progress=progress)
 
 
 def save_verdict(directory: Path, verdict: msgspec.Struct) -> None:
@@ -283,17 +271,3 @@ def _diverged(walked: Walked, logs: tuple[Excerpt, ...]) -> Diverged | None:
         examples=wording.examples(divergence.before),
         logs=logs,
     )
-
-
-def _fewer_steps(
-    cluster: Cluster, walked: Walked, parameters: Parameters, wrong: WrongModel | None
-) -> tuple[Step, ...]:
-    """The steps that are left of a walk that diverged, tried on fresh topics of the same cluster."""
-    assert walked.diverged_at is not None
-    taken = [*(done.step for done in walked.steps), walked.diverged_at]
-
-    def diverges(steps: Sequence[Step]) -> bool:
-        return walk(cluster, in_order(steps), parameters, lambda _: None, wrong=wrong).divergence is not None
-
-    deadline = time.monotonic() + SHRINK_S
-    return shrunk(taken, diverges, in_time=lambda: time.monotonic() < deadline)

@@ -440,6 +440,10 @@ class Stepper(Closeable):
         """Whose heartbeats do not pass."""
         return frozenset(map(self._number, self._withholding.brokers(Talk.HEARTBEATS)))
 
+    def _deaf(self) -> frozenset[BrokerId]:
+        """Who hears of no decision."""
+        return frozenset(map(self._number, self._withholding.brokers(Talk.METADATA) - {self._observer.broker}))
+
     def _reachable(self, broker: int) -> bool:
         try:
             self._connection(broker)
@@ -566,12 +570,10 @@ class Stepper(Closeable):
         """
         withholds = isinstance(step, Withhold)
         self._withholding.change(step.broker, step.talk, withheld=withholds)
-        deaf = frozenset(map(self._number, self._withholding.brokers(Talk.METADATA)))
-        if self.following.parameters.mode is Mode.ZK:  # the broker that is the controller tells itself
-            deaf = frozenset()
         if withholds:
             self._observe()
-        self._surround(self._around._replace(deaf=deaf))
+        mute = frozenset(map(self._number, self._withholding.brokers(Talk.ISR_REQUESTS) - {self._observer.broker}))
+        self._surround(self._around._replace(deaf=self._deaf(), mute=mute))
         if not withholds:
             self._observe()
         return "withheld" if withholds else "let pass"
@@ -643,7 +645,8 @@ class Stepper(Closeable):
         answers = {slot: _answer(request) for slot, request in self._open.items() if request.pending.ready()}
         decisions = self._observer.poll()
         self._count_reloads()
-        self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired()))
+        deaf = self._around.deaf & self._deaf()  # somebody else may be the controller by now
+        self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired(), deaf=deaf))
         if sent is not None and sent.reply is not None and not decisions:
             self._tell(Exchanged(broker=sent.broker, request=sent.request, reply=sent.reply))
         elif sent is not None:

@@ -163,6 +163,7 @@ class Wording:
             *(f"{self.broker(f)} cannot fetch from {self.broker(to)}" for f, to in sorted(around.cut)),
             *([f"paused {self.brokers(around.paused)}"] if around.paused else []),
             *([f"{self.brokers(around.deaf)} hear nothing of the controller"] if around.deaf else []),
+            *([f"the controller hears no ISR asked for by {self.brokers(around.mute)}"] if around.mute else []),
             *([f"the lag time may have passed for {self.brokers(late)}"] if late else []),
             *([f"timed out may be the requests {sorted(around.expired)}"] if around.expired else []),
         ]

@@ -47,6 +47,8 @@ class Surroundings(NamedTuple):
     """How often somebody was hit that may coordinate transactions: what it waited for may have been lost each time."""
     reloads: int = 0
     """How often the coordinator was told to load its log again (`Parameters.coordinator_reloads`)."""
+    mute: frozenset[BrokerId] = frozenset()
+    """Whose AlterPartition does not arrive: what a leader asks for may be old when it does."""
 
 
 class Asked(NamedTuple):

@@ -8,10 +8,23 @@ from contextlib import nullcontext
 import pytest
 
 from harness.lockstep.divergence import Divergence
-from harness.lockstep.events import Answered, Began, Configured, Decided, Ended, Events, Exchanged, Found, Named, Sent
+from harness.lockstep.events import (
+    Answered,
+    Began,
+    Configured,
+    Decided,
+    Ended,
+    Events,
+    Exchanged,
+    Found,
+    Named,
+    Sent,
+    Surrounded,
+)
 from harness.lockstep.explaining import Occasions
 from harness.lockstep.following import Following
 from harness.lockstep.handling import Told
+from harness.lockstep.world import Surroundings
 from harness.lockstep.wrong_models import judge, wrong_model
 from reference_model.controller import (
     Controller,
@@ -234,3 +247,22 @@ def test_a_new_minimum_forgets_who_was_eligible_and_nothing_else_does(asked: boo
     assert not cleared.partition.elr
     events += [decided, Decided(controller=cleared, occasions=Occasions(min_isr=asked))]
     assert (judge(events, KRAFT_4).divergence is None) == asked
+
+
+@pytest.mark.parametrize("mute", [True, False], ids=["withheld", "at once"])
+def test_what_a_leader_asked_for_while_a_follower_lagged_may_be_granted_when_it_has_caught_up(mute: bool) -> None:
+    """Where its requests do not arrive for a while; otherwise they are granted before it has."""
+    following = Following(ZK, Began(controller=created()))
+    others = frozenset((follower, 0) for follower in (1, 2))
+    late = frozenset({(0, 1)})
+
+    def exchange(broker: int, request: object, reply: object) -> None:
+        following.tell(Exchanged(broker=broker, request=Named.of(request), reply=Named.of(reply)))
+
+    mutes = frozenset({0}) if mute else frozenset()
+    following.tell(Surrounded(surroundings=Surroundings(cut=others, mute=mutes)))
+    exchange(0, Produce(Acks.LEADER, (7,)), Produced(Error.NONE, 0))
+    following.tell(Surrounded(surroundings=Surroundings(late=late, mute=mutes)))
+    exchange(0, Fetch(0), Told(Error.NONE, ((0, 7),), 1, 1, log_start=0))  # who is in the ISR has it
+    with nullcontext() if mute else pytest.raises(Divergence):
+        following.tell(Decided(controller=shown(granted(created(), 0, 2)), occasions=Occasions()))

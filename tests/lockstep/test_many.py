@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import ExitCode
 from harness.lockstep.controls import Control, Spread, controls, wrong_models_found
-from harness.lockstep.many import verdict_of_many
+from harness.lockstep.seeded import verdict_of_many
 from harness.lockstep.session import verdict_of
 from harness.lockstep.steps import Kill, Read, Write
 from harness.lockstep.walking import Walked

@@ -1,4 +1,4 @@
-"""Run directories of many walks and of scripts, written with the harness's own types."""
+"""Run directories of many walks, scripts and counterexamples, written with the harness's own types."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from harness.lockstep.conformance.session import (
     conformance,
 )
 from harness.lockstep.controls import Spread, WrongModelFound
-from harness.lockstep.many import SeededWalk, WalksVerdict
-from harness.lockstep.session import WalkVerdict
+from harness.lockstep.replaying.running import Turn
+from harness.lockstep.replaying.session import RetraceVerdict, Skipped, TraceVerdict, trace_walk, walk_of
+from harness.lockstep.seeded import SeededWalk, WalksVerdict
+from harness.lockstep.session import WalkVerdict, worst
 from tests.reports import sample_walks
 from tests.reports.sample_runs import BREAKOUT, HOSTILE
 from tests.reports.sample_walks import COVERAGE, DIVERGED, LINES
 
 STEP_COMMAND = "lockstep step --seeds 3,5 --steps 4"
+RETRACE_COMMAND = "lockstep retrace all --mode zk"
 CONFORM_COMMAND = "lockstep conform --claims 34,68"
 WRONG_MODELS = [
     WrongModelFound(
@@ -36,14 +39,13 @@ WRONG_MODELS = [
         name="elect-anyone", says="a leader need not be in sync", held_to=2, diverged_in=(), steps=None, seconds=None
     ),
 ]
-SEVERITY = ("violation", "undecided", "pass")
 BAD = f"{HOSTILE} {BREAKOUT} {'x' * 5000}"
 
 
 def walks(directory: Path, taken: Mapping[int, WalkVerdict], **others: object) -> Path:
     sample_walks.describe(directory, scenario="step", command=STEP_COMMAND)
     verdict = WalksVerdict(
-        verdict=min((walk.verdict for walk in taken.values()), key=SEVERITY.index),
+        verdict=worst(walk.verdict for walk in taken.values()),
         run=directory.name,
         steps=8,
         seconds=5.0,
@@ -97,9 +99,8 @@ def conformed(directory: Path, first: ScriptVerdict, **others: object) -> Path:
     """Two scripts, of which the second holds."""
     sample_walks.describe(directory, scenario="conform", command=CONFORM_COMMAND)
     second = script(name="min-isr", claims=(68,), shows="acks=all is refused.", attempts=2)
-    words = {Finding.HOLDS: "pass", Finding.VIOLATED: "violation", Finding.UNDECIDED: "undecided"}
     verdict = ConformanceVerdict(
-        verdict=words[first.finding],
+        verdict=first.finding.verdict,
         run=directory.name,
         kafka="3.9.2",
         mode="zk",
@@ -143,3 +144,41 @@ def undecided_conformance(directory: Path) -> Path:
 
 def hostile_conformance(directory: Path) -> Path:
     return conformed(directory, script(Finding.VIOLATED, evidence=BAD, shows=BAD))
+
+
+def retraced(directory: Path, *traces: TraceVerdict, **others: object) -> Path:
+    sample_walks.describe(directory, scenario="retrace", command=RETRACE_COMMAND)
+    verdict = RetraceVerdict(
+        verdict=worst(trace.turn.verdict for trace in traces),
+        run=directory.name,
+        kafka="3.9.2",
+        mode="zk",
+        seconds=5.0,
+        wrong_model=None,
+        traces=list(traces),
+        skipped=[Skipped(name="kraft-3.9:fetch-broker-epoch", why="'1 sends a fetch to 0' cannot be brought about")],
+    )
+    verdict = msgspec.structs.replace(verdict, **others)
+    (directory / "verdict.json").write_bytes(msgspec.json.encode(verdict))
+    for trace in traces:
+        sample_walks.write(walk_of(directory, trace.name), trace_walk(sample_walks.verdict(), trace))
+    return directory
+
+
+def pass_retrace(directory: Path) -> Path:
+    """One is not taken, and one that is known is."""
+    return retraced(directory, sample_walks.trace(), sample_walks.PERMITTED)
+
+
+def violation_retrace(directory: Path) -> Path:
+    taken = sample_walks.trace("kip279", Turn.TAKEN, evidence="committed-reads-stable: 2 lacks a record")
+    return retraced(directory, taken, sample_walks.PERMITTED)
+
+
+def undecided_retrace(directory: Path) -> Path:
+    return retraced(directory, sample_walks.trace(turn=Turn.UNDECIDED, evidence="somebody else leads"))
+
+
+def hostile_retrace(directory: Path) -> Path:
+    taken = sample_walks.trace(turn=Turn.TAKEN, evidence=BAD, breaks=BAD, notice=BAD)
+    return retraced(directory, taken, wrong_model=BAD, skipped=[Skipped(name=BAD, why=BAD)])

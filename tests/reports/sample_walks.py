@@ -101,14 +101,15 @@ def undecided_walk(directory: Path) -> Path:
     return write(directory, msgspec.structs.replace(verdict("undecided"), reason="more than 20000 states explain it"))
 
 
-def retraced_walk(directory: Path) -> Path:
-    """A counterexample along which a cluster was led, in the run directory of several."""
+def trace(name: str = "kip101", turn: Turn = Turn.NOT_TAKEN, **others: object) -> TraceVerdict:
     action = Performed(position=8, action="2 fetches from 0", outcome=Outcome.NOT_DONE, seen="FENCED_LEADER_EPOCH")
-    trace = TraceVerdict(
-        name="kip101",
+    verdict = TraceVerdict(
+        name=name,
         breaks="strong-isr",
         seen=True,
-        turn=Turn.NOT_TAKEN,
+        turn=turn,
+        finding=None,
+        notice=None,
         stopped_by="2 fetches from 0",
         broken_model=Told.NOT_APART,
         lacks="fetch-leader-epoch",
@@ -119,7 +120,16 @@ def retraced_walk(directory: Path) -> Path:
         steps=4,
         seconds=2.5,
     )
-    return write(directory, trace_walk(verdict(), trace))
+    return msgspec.structs.replace(verdict, **others)
+
+
+def retraced_walk(directory: Path) -> Path:
+    """A counterexample along which a cluster was led, in the run directory of several."""
+    return write(directory, trace_walk(verdict(), trace()))
+
+
+def permitted_walk(directory: Path) -> Path:
+    return write(directory, trace_walk(verdict(), PERMITTED))
 
 
 def hostile_walk(directory: Path) -> Path:
@@ -175,3 +185,11 @@ def describe(directory: Path, *, scenario: str, command: str) -> None:
         "environment": {"cpus": 2},
     }
     (directory / "run.json").write_text(json.dumps(run))
+
+
+PERMITTED = trace(
+    "kip320:hw-epoch",
+    Turn.PERMITTED,
+    finding="docs/findings.md: what is known",
+    evidence="leader-candidate-completeness: 2 lacks a record",
+)

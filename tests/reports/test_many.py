@@ -1,4 +1,4 @@
-"""What the reports of many walks and of scripts say, to people and to CI, and that they keep to themselves."""
+"""What the reports of many walks, scripts and counterexamples say to people and to CI, and keep to themselves."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from playwright.sync_api import Browser
 import reports
 from harness.cli.main import run_cli
 from harness.errors import ExitCode, UsageError
-from reports.conformance import load_conformance
-from reports.walks import load_walks
+from reports.conformance import SCRIPTS, claims_of
+from reports.retrace import COUNTEREXAMPLES
+from reports.walks import WALKS
 from tests.reports import sample_many
 from tests.reports.browsing import watched
 from tests.reports.reading import Element, read, section
@@ -25,6 +26,7 @@ from tests.reports.test_report_ci import outcomes
 from tests.reports.test_walk import rows
 
 RUN = "20261116T080000Z-step-3"
+SKIPPED = {"kraft-3.9:fetch-broker-epoch": "skipped"}
 BUILDERS: dict[str, Callable[[Path], Path]] = {
     "pass walks": sample_many.pass_walks,
     "violation walks": sample_many.diverged_walks,
@@ -34,6 +36,10 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "violation conformance": sample_many.violated_conformance,
     "undecided conformance": sample_many.undecided_conformance,
     "hostile conformance": sample_many.hostile_conformance,
+    "pass retrace": sample_many.pass_retrace,
+    "violation retrace": sample_many.violation_retrace,
+    "undecided retrace": sample_many.undecided_retrace,
+    "hostile retrace": sample_many.hostile_retrace,
 }
 
 
@@ -48,7 +54,7 @@ def rendered(run: Path) -> Element:
 
 
 def cases(run: Path) -> dict[str, str]:
-    _, junit = reports.write_all(run)
+    _, junit, *_ = reports.write_all(run)
     return outcomes(ElementTree.parse(junit).getroot())
 
 
@@ -65,6 +71,10 @@ def cases(run: Path) -> dict[str, str]:
         ("violation conformance", "Violation", "Claim 34 does not hold on Kafka 3.9.2 (zk)."),
         ("undecided conformance", "Undecided", "Claim 34 is undecided on Kafka 3.9.2 (zk): what it is about was not "
          "reached."),
+        ("pass retrace", "Pass", "Of 2 counterexamples Kafka 3.9.2 (zk) took the bad turn of kip320:hw-epoch only, "
+         "which is known."),
+        ("violation retrace", "Violation", "Kafka 3.9.2 (zk) took the bad turn of kip279."),
+        ("undecided retrace", "Undecided", "Kafka 3.9.2 (zk) could not be brought to where kip101 would go wrong."),
     ],
 )  # fmt: skip
 def test_the_verdict_comes_first(tmp_path: Path, builder: str, word: str, why: str) -> None:
@@ -79,11 +89,14 @@ def test_all_that_the_harness_writes_is_read(tmp_path: Path, builder: str) -> No
     run = BUILDERS[builder](tmp_path / RUN)
     written = msgspec.json.decode((run / "verdict.json").read_bytes())
     if "walks" in builder:
-        assert msgspec.to_builtins(load_walks(run).verdict) == written
+        assert msgspec.to_builtins(WALKS.load(run).verdict) == written
         return
-    loaded = load_conformance(run)
+    if "retrace" in builder:
+        assert msgspec.to_builtins(COUNTEREXAMPLES.load(run).verdict) == written
+        return
+    loaded = SCRIPTS.load(run)
     assert msgspec.to_builtins(loaded.verdict) == written
-    assert msgspec.to_builtins(loaded.claims) == msgspec.json.decode((run / "conformance.json").read_bytes())
+    assert msgspec.to_builtins(claims_of(loaded)) == msgspec.json.decode((run / "conformance.json").read_bytes())
 
 
 def test_every_walk_has_a_row_and_those_that_diverged_all_of_it(tmp_path: Path) -> None:
@@ -104,6 +117,20 @@ def test_wrong_models_are_told_over_all_walks_and_who_never_diverged(tmp_path: P
         "elect-anyonea leader need not be in sync0 of 2not told from the right one",
     ]
     assert "Never told from the right one in these walks: elect-anyone." in told.text
+
+
+def test_every_counterexample_has_a_row_and_a_page_and_what_is_permitted_says_so(tmp_path: Path) -> None:
+    run = sample_many.pass_retrace(tmp_path / RUN)
+    page = rendered(run)
+    assert rows(section(page, "traces")) == [
+        "kip101strong-isrnot taken2 fetches from 0explains it too2.50 s",
+        "kip320:hw-epochstrong-isrpermittedleader-candidate-completeness: 2 lacks a recordpermitted: that is known "
+        "(docs/findings.md: what is known)explains it too2.50 s",
+    ]
+    linked = [link.attributes["href"] for link in section(page, "traces").find("a")]
+    assert linked == ["traces/kip101/report.html", "traces/kip320.hw-epoch/report.html"]
+    assert all((run / link).is_file() for link in linked)
+    assert "kraft-3.9:fetch-broker-epoch: '1 sends a fetch to 0' cannot be brought about" in page.text
 
 
 def test_a_claim_is_told_with_its_fact_and_the_scripts_that_show_it(tmp_path: Path) -> None:
@@ -132,6 +159,9 @@ def test_a_script_is_told_with_the_steps_of_its_last_attempt(tmp_path: Path) -> 
         ("undecided walks", {"seed 3": "error", "seed 5": "pass"}),
         ("violation conformance", {"leader-writes": "failure", "min-isr": "pass"}),
         ("undecided conformance", {"leader-writes": "error", "min-isr": "pass"}),
+        ("pass retrace", {"kip101": "pass", "kip320:hw-epoch": "system-out"} | SKIPPED),
+        ("violation retrace", {"kip279": "failure", "kip320:hw-epoch": "system-out"} | SKIPPED),
+        ("undecided retrace", {"kip101": "error"} | SKIPPED),
     ],
 )
 def test_ci_gets_a_case_for_each(tmp_path: Path, builder: str, expected: dict[str, str]) -> None:
@@ -156,14 +186,14 @@ def test_without_a_verdict_the_command_to_take_it_again_is_told(tmp_path: Path, 
 
 def test_commands_about_runs_know_them(any_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["report", str(any_run)]) == ExitCode.PASS
-    assert capsys.readouterr().out == f"{any_run / 'report.html'}\n{any_run / 'junit.xml'}\n"
+    assert capsys.readouterr().out.startswith(f"{any_run / 'report.html'}\n{any_run / 'junit.xml'}\n")
     for command in ("check", "replay"):
         assert run_cli([command, str(any_run)]) == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("builder", ["hostile walks", "hostile conformance"])
+@pytest.mark.parametrize("builder", ["hostile walks", "hostile conformance", "hostile retrace"])
 def test_hostile_contents_stay_text(tmp_path: Path, builder: str) -> None:
-    path, junit = reports.write_all(BUILDERS[builder](tmp_path / RUN))
+    path, junit, *_ = reports.write_all(BUILDERS[builder](tmp_path / RUN))
     page = read(path)
     assert len(page.find("script")) == 1
     assert HOSTILE in page.text
@@ -172,7 +202,7 @@ def test_hostile_contents_stay_text(tmp_path: Path, builder: str) -> None:
 
 
 def test_it_runs_clean_asks_for_nothing_and_fits_a_phone(browser: Browser, any_run: Path) -> None:
-    path, _ = reports.write_all(any_run)
+    path, *_ = reports.write_all(any_run)
     page = browser.new_page(viewport={"width": 400, "height": 800})
     said, asked = watched(page)
     page.goto(path.as_uri())
@@ -196,7 +226,7 @@ def test_text_stands_out_from_its_background(
     browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"], builder: str, selectors: tuple[str, ...]
 ) -> None:
     page = browser.new_context(color_scheme=scheme).new_page()
-    path, _ = reports.write_all(BUILDERS[builder](tmp_path / RUN))
+    path, *_ = reports.write_all(BUILDERS[builder](tmp_path / RUN))
     page.goto(path.as_uri())
     for selector in selectors:
         assert page.locator(selector).first.evaluate(CONTRAST) >= 4.5, selector

@@ -29,6 +29,7 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "undecided": sample_walks.undecided_walk,
     "hostile": sample_walks.hostile_walk,
     "retraced": sample_walks.retraced_walk,
+    "permitted": sample_walks.permitted_walk,
 }
 
 
@@ -62,7 +63,7 @@ def test_the_verdict_comes_first(tmp_path: Path, builder: str, word: str, why: s
     assert block.classes == {"verdict", builder}
 
 
-@pytest.mark.parametrize("builder", ["pass", "violation", "undecided", "retraced"])
+@pytest.mark.parametrize("builder", ["pass", "violation", "undecided", "retraced", "permitted"])
 def test_all_that_the_harness_writes_is_read(tmp_path: Path, builder: str) -> None:
     """The report has types of its own, since it may not know the harness: they must not leave anything out."""
     walk = BUILDERS[builder](tmp_path / RUN)
@@ -173,7 +174,16 @@ def test_a_counterexample_is_told_beside_what_the_cluster_did(tmp_path: Path) ->
     (row,) = rows(told)
     assert "2 fetches from 0" in row
     assert "FENCED_LEADER_EPOCH" in row
-    assert reports.write_all(tmp_path / RUN) == (walk / "report.html",), "each of a run is written again"
+    assert reports.write_all(walk) == (walk / "report.html",)
+
+
+def test_a_bad_turn_that_is_known_is_permitted(tmp_path: Path) -> None:
+    page = rendered(sample_walks.permitted_walk(tmp_path / RUN / "traces" / "kip320.hw-epoch"))
+    assert page.find("h1")[0].text == "Permitted"
+    assert page.find("p", "why")[0].text == (
+        "The bad turn of kip320:hw-epoch, which breaks strong-isr, was taken: leader-candidate-completeness: 2 lacks a "
+        "record. Permitted: that is known (docs/findings.md: what is known)."
+    )
 
 
 def test_hostile_contents_stay_text(tmp_path: Path) -> None:

@@ -26,6 +26,11 @@ class Finding(StrEnum):
     UNDECIDED = "undecided"
     HOLDS = "holds"
 
+    @property
+    def verdict(self) -> str:
+        """What it makes of the run."""
+        return {"violated": "violation", "undecided": "undecided", "holds": "pass"}[self]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from harness.cluster.backends import Backend
-from harness.cluster.cluster import Cluster
 from harness.cluster.spec import ClusterSpec
 from harness.disk import replace_file
 from harness.errors import UsageError
 from harness.lockstep.conformance.catalogue import CATALOGUE
 from harness.lockstep.conformance.running import SCRIPT_OVERRIDES, Finding, run_script
 from harness.lockstep.conformance.table import CLAIMS, SCRIPTS, Scripted
-from harness.lockstep.controls import WrongModelFound, controls, wrong_models_found
-from harness.lockstep.events import write_events
-from harness.lockstep.session import (
-    EVENTS,
-    STEPS,
-    Diverged,
-    StepLog,
-    logs_around,
-    recorded_cluster,
-    save_verdict,
-    verdict_of,
-)
-from harness.lockstep.walking import Walked, parameters_of
-from harness.lockstep.wrong_models import WRONG_MODELS
+from harness.lockstep.controls import WrongModelFound
+from harness.lockstep.session import STEPS, Diverged, Ended, Session, open_session, seconds_of, worst
+from harness.lockstep.walking import Walked
 from harness.progress import Progress
-from harness.rundir import RunDirectory
 
 CONFORMANCE = "conformance.json"
 SCRIPTS_DIRECTORY = "scripts"
@@ -95,14 +81,6 @@ class Conformance(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conformed:
-    """A run that came to its end."""
-
-    directory: Path
-    verdict: ConformanceVerdict
-
-
 def scripts_for(claims: Sequence[int]) -> tuple[Scripted, ...]:
     """The scripts about any of these claims."""
     unknown = sorted(set(claims) - set(CLAIMS))
@@ -120,7 +98,7 @@ def conform(
     runs: Path,
     progress: Progress,
     hold_wrong_models: bool = False,
-) -> Conformed:
+) -> Ended[ConformanceVerdict]:
     """Play the scripts about these claims, one after the other, on a fresh cluster.
 
     Wrong models may be held to those that came to their ends, too: each should diverge in some script.
@@ -128,41 +106,30 @@ def conform(
     scripts = scripts_for(claims)
     if spec.brokers != BROKERS:
         raise UsageError(f"scripts are about a leader and two followers: they need {BROKERS} brokers")
-    spec = msgspec.structs.replace(spec, overrides={**SCRIPT_OVERRIDES, **spec.overrides})
-    asked = ["lockstep", "conform", "--claims", ",".join(map(str, claims))]
+    asked = ["conform", "--claims", ",".join(map(str, claims))]
     asked += ["--controls"] if hold_wrong_models else []
     with (
-        recorded_cluster(
-            spec, backend=backend, scenario="conform", seed=0, asked=asked, runs=runs, progress=progress
-        ) as (directory, cluster),
-        directory.phase("scripts"),
+        open_session(
+            spec, backend=backend, settings=SCRIPT_OVERRIDES, asked=asked, runs=runs, progress=progress
+        ) as session,
+        session.run.phase("scripts"),
     ):
-        parameters = parameters_of(cluster)
-        played = {script.name: _play(cluster, script, directory, progress) for script in scripts}
-    verdict = _verdict(directory.info.run, spec, claims, [found for found, _ in played.values()])
-    _save(directory.path, verdict)
-    if hold_wrong_models:
-        followed = {name: walked for name, (found, walked) in played.items() if found.finding is Finding.HOLDS}
-        with progress.action(f"holding {len(WRONG_MODELS)} wrong models to {len(followed)} scripts"):
-            wrong = wrong_models_found(controls(followed, parameters))
-        verdict = msgspec.structs.replace(verdict, wrong_models=wrong)
-        _save(directory.path, verdict)
-    return Conformed(directory=directory.path, verdict=verdict)
-
-
-def _save(directory: Path, verdict: ConformanceVerdict) -> None:
-    save_verdict(directory, verdict)
+        played = {script.name: _play(session, script) for script in scripts}
+    verdict = _verdict(session.name, spec, claims, [found for found, _ in played.values()])
     rows = msgspec.json.encode([conformance(claim, verdict) for claim in verdict.claims])
-    replace_file(directory / CONFORMANCE, msgspec.json.format(rows, indent=2) + b"\n")
+    replace_file(session.run.path / CONFORMANCE, msgspec.json.format(rows, indent=2) + b"\n")
+    if not hold_wrong_models:
+        return session.end(verdict)
+    followed = {name: walked for name, (found, walked) in played.items() if found.finding is Finding.HOLDS}
+    return session.end_with_controls(verdict, followed, "scripts")
 
 
-def _play(cluster: Cluster, script: Scripted, run: RunDirectory, progress: Progress) -> tuple[ScriptVerdict, Walked]:
-    directory = run.path / SCRIPTS_DIRECTORY / script.name
-    directory.mkdir(parents=True)
-    with progress.action(f"{script.name} (claim {', '.join(map(str, script.claims))})"), StepLog(directory) as log:
-        ran = run_script(cluster, script, log.add)
-    write_events(directory / EVENTS, ran.walked.events)
-    walk = verdict_of(run.info.run, ran.walked, logs_around(run.path, ran.walked))
+def _play(session: Session, script: Scripted) -> tuple[ScriptVerdict, Walked]:
+    directory = session.run.path / SCRIPTS_DIRECTORY / script.name
+    doing = f"{script.name} (claim {', '.join(map(str, script.claims))})"
+    with session.recording(directory, doing) as on_step:
+        ran = run_script(session.cluster, script, on_step)
+    walk = session.judged(directory, ran.walked)
     found = ScriptVerdict(
         name=script.name,
         claims=script.claims,
@@ -178,14 +145,12 @@ def _play(cluster: Cluster, script: Scripted, run: RunDirectory, progress: Progr
 
 
 def _verdict(run: str, spec: ClusterSpec, claims: Sequence[int], found: list[ScriptVerdict]) -> ConformanceVerdict:
-    findings = {script.finding for script in found}
-    verdict = "undecided" if Finding.UNDECIDED in findings else "pass"
     return ConformanceVerdict(
-        verdict="violation" if Finding.VIOLATED in findings else verdict,
+        verdict=worst(script.finding.verdict for script in found),
         run=run,
         kafka=spec.kafka,
         mode=spec.mode,
-        seconds=round(sum(script.seconds for script in found), 3),
+        seconds=seconds_of(found),
         claims=[_claim(claim, [script for script in found if claim in script.claims]) for claim in sorted(claims)],
         scripts=found,
     )
@@ -193,13 +158,13 @@ def _verdict(run: str, spec: ClusterSpec, claims: Sequence[int], found: list[Scr
 
 def _claim(claim: int, found: list[ScriptVerdict]) -> ClaimVerdict:
     """A claim is violated if any of its scripts says so, and holds if all say so."""
-    worst = min(found, key=lambda script: list(Finding).index(script.finding))
+    telling = min(found, key=lambda script: list(Finding).index(script.finding))
     return ClaimVerdict(
         claim=claim,
-        verdict=worst.finding,
-        seconds=round(sum(script.seconds for script in found), 3),
+        verdict=telling.finding,
+        seconds=seconds_of(found),
         scripts=tuple(script.name for script in found),
-        evidence=worst.evidence,
+        evidence=telling.evidence,
     )
 
 

@@ -47,3 +47,8 @@ class ControllerObserver(Closeable):
     @abstractmethod
     def poll(self) -> list[Decision]:
         """What was decided since the last poll, oldest first; nothing while nobody can be asked."""
+
+    @property
+    def broker(self) -> int | None:
+        """Which broker was the controller at the last poll, where brokers are: it tells itself what it decides."""
+        return None

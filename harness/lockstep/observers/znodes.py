@@ -17,7 +17,7 @@ from harness.lockstep.observers.transactions import Closed, Removed, Transaction
 from reference_model.controller import Controller
 from reference_model.registration import BrokerId, BrokerRegistration, Registration
 
-BROKERS, CONTROLLER_EPOCH = "/brokers/ids/", "/controller_epoch"
+BROKERS, CONTROLLER, CONTROLLER_EPOCH = "/brokers/ids/", "/controller", "/controller_epoch"
 
 
 class Tree:
@@ -67,6 +67,11 @@ class ZnodeObserver(ControllerObserver):
     @property
     def answered(self) -> bool:
         return self._position > 0
+
+    @property
+    def broker(self) -> int | None:
+        znode = self._tree.znodes.get(CONTROLLER)
+        return None if znode is None else int(znode.json()["brokerid"])
 
     def poll(self) -> list[Decision]:
         after_ns, self._asked_ns = self._asked_ns, time.monotonic_ns()

@@ -56,6 +56,7 @@ from harness.lockstep.steps import (
 )
 from harness.lockstep.walk import Situation
 from reference_model.errors import Error
+from reference_model.parameters import Mode
 from reference_model.produce import Produced
 
 
@@ -88,6 +89,8 @@ class Performance:
         self._ids: tuple[int, ...] = ()
         self._epochs: dict[int, int] = {}
         """The leader epochs that decisions began on the cluster, by those of the trace."""
+        self._untold: set[int] = set()
+        """Whom ZooKeeper's controller tells nothing, because their sessions are over."""
         self._position = 0
 
     def script(self, setting: Setting, now: Situation) -> Steps[None]:
@@ -136,10 +139,10 @@ class Performance:
                 if broker in now.running:
                     yield Withhold(broker=broker, talk=Talk.HEARTBEATS)
                 now = yield from wait(Until.FENCED)
+                self._untold |= {broker} if setting.parameters.mode is Mode.ZK else set()
                 return Outcome.DONE, partition_in_words(now)
             case moves.HeardAgain():
-                yield Release(broker=broker, talk=Talk.HEARTBEATS)
-                now = yield from wait(Until.REGISTERED)
+                now = yield from self._heard_again(broker)
                 return Outcome.DONE, partition_in_words(now)
             case moves.LagPasses():
                 yield Idle(ms=2 * setting.lag_ms)
@@ -161,6 +164,9 @@ class Performance:
                 return Outcome.DONE, done.seen
             case moves.Starts():
                 yield Release(broker=broker, talk=Talk.METADATA)
+                if broker in self._untold:  # it needs ZooKeeper to start at all
+                    self._untold.discard(broker)
+                    yield Release(broker=broker, talk=Talk.HEARTBEATS)
                 yield Start(broker=broker)
                 yield from until(lambda now: broker in now.running, LONG_LOOKS)  # its last session may still be there
                 now = yield from wait(Until.REGISTERED)
@@ -202,7 +208,15 @@ class Performance:
         self._epochs[epoch] = now.leader_epoch
         return Outcome.DONE, f"{how}: {partition_in_words(now)}"
 
+    def _heard_again(self, broker: int) -> Steps[Situation]:
+        self._untold.discard(broker)
+        yield Release(broker=broker, talk=Talk.HEARTBEATS)
+        return (yield from wait(Until.REGISTERED))
+
     def _learns(self, now: Situation, broker: int, epoch: int | None) -> Steps[tuple[Outcome, str]]:
+        """In ZooKeeper mode it must be heard again first, whatever the trace says."""
+        if broker in self._untold:
+            now = yield from self._heard_again(broker)
         yield from hears(now, broker)
         yield Idle(ms=HEARD_MS)
         known = yield from known_epoch(now, broker)

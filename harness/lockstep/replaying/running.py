@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from harness.cluster.cluster import Cluster
+from harness.cluster.spec import Mode
+from harness.faults.roles import controller
 from harness.faults.topics import delete
 from harness.lockstep.belief import BeliefTooLarge
 from harness.lockstep.conformance.running import ATTEMPTS, SCRIPT_OVERRIDES
 from harness.lockstep.conformance.scripting import NotReached, Setting, Steps
 from harness.lockstep.replaying.performing import Performance, Performed
+from harness.lockstep.replaying.permitted import Known, known_of
 from harness.lockstep.replaying.promises import CALLED, UNSEEN, Broken, broken
 from harness.lockstep.replaying.traces import Trace
 from harness.lockstep.stepper import Done
@@ -29,7 +32,13 @@ class Turn(StrEnum):
 
     TAKEN = "taken"
     UNDECIDED = "undecided"
+    PERMITTED = "permitted"  # taken, as it is known to be
     NOT_TAKEN = "not taken"
+
+    @property
+    def verdict(self) -> str:
+        """What it makes of the run."""
+        return {"taken": "violation", "undecided": "undecided"}.get(self, "pass")
 
 
 class Told(StrEnum):
@@ -46,20 +55,34 @@ class Replayed:
     """What came of a counterexample."""
 
     trace: Trace
+    brokers: tuple[int, ...]
+    """The ids of the brokers that the trace numbers from 0 on."""
     walked: Walked
     performed: tuple[Performed, ...]
     broken: tuple[Broken, ...]
     """Every promise that was seen not to be kept."""
     not_reached: str | None
     broken_model: Told
+    known: Known | None
+    """What is known of Kafka's taking the bad turn."""
     attempts: int = 1
 
     @property
     def turn(self) -> Turn:
-        if self.broken or self.walked.divergence is not None:
+        """What is known of Kafka is permitted only where all was seen to the end, which the right model explains."""
+        permitted = self.known is not None and self.known.permits(one.promise for one in self.broken)
+        if self.walked.divergence is not None or (self.broken and not permitted):
             return Turn.TAKEN
-        undecided = self.not_reached is not None or self.walked.undecided is not None
-        return Turn.UNDECIDED if undecided else Turn.NOT_TAKEN
+        if self.not_reached is not None or self.walked.undecided is not None:
+            return Turn.UNDECIDED
+        return Turn.PERMITTED if permitted else Turn.NOT_TAKEN
+
+    @property
+    def notice(self) -> str | None:
+        """What should be looked into, though no promise is broken by it."""
+        if self.known is None or self.turn is not Turn.NOT_TAKEN:
+            return None
+        return f"Kafka is known to take the bad turn of {self.trace.name}, and did not: look into {self.known.finding}"
 
     @property
     def promise(self) -> str:
@@ -74,11 +97,13 @@ class Replayed:
     @property
     def evidence(self) -> str | None:
         """Why the bad turn was taken, or why that is not known."""
+        if self.turn is Turn.UNDECIDED:
+            return self.not_reached or self.walked.undecided
         if self.broken:
             return f"{self.broken[0].promise}: {self.broken[0].evidence}"
         if self.walked.divergence is not None:
             return f"{self.walked.diverged_at}: {self.walked.divergence.seen}"
-        return self.not_reached or self.walked.undecided
+        return None
 
 
 def replay(
@@ -97,7 +122,7 @@ def replay(
 
 
 def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wrong: WrongModel | None) -> Replayed:
-    replicas = cluster.broker_ids[: trace.brokers]
+    replicas = played_by(cluster, trace)
     parameters = replace(parameters_of(cluster), min_isr=trace.min_isr, replication=trace.brokers)
     setting = Setting(parameters=parameters, lag_ms=timing_of(cluster).lag_ms)
     performance = Performance(trace)
@@ -114,12 +139,23 @@ def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wro
     delete(cluster, walked.topic)  # leaders ask for the ISRs of all their partitions at once
     return Replayed(
         trace=trace,
+        brokers=replicas,
         walked=walked,
         performed=tuple(performance.performed),
         broken=tuple(broken(walked.events, parameters)),
         not_reached=not_reached,
         broken_model=_held(walked, parameters, trace.lacks),
+        known=known_of(trace.name, parameters.mode),
     )
+
+
+def played_by(cluster: Cluster, trace: Trace) -> tuple[int, ...]:
+    """The brokers that are those of the trace.
+
+    In ZooKeeper mode none of them is the controller: what that one decides, and what it asks of itself, passes no link.
+    """
+    others = {controller(cluster).spec.id} if cluster.spec.mode is Mode.ZK else set()
+    return tuple(id_ for id_ in cluster.broker_ids if id_ not in others)[: trace.brokers]
 
 
 def _held(walked: Walked, parameters: Parameters, lacks: str | None) -> Told:

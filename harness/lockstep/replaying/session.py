@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from harness.cluster.backends import Backend
-from harness.cluster.cluster import Cluster
 from harness.cluster.spec import ClusterSpec, Mode
 from harness.errors import UsageError
-from harness.lockstep.events import write_events
-from harness.lockstep.replaying.moves import Elects, NotReplayable, read
+from harness.lockstep.replaying.moves import NotReplayable, read
 from harness.lockstep.replaying.performing import Outcome, Performed
 from harness.lockstep.replaying.running import REPLAY_OVERRIDES, Replayed, Told, Turn, replay
 from harness.lockstep.replaying.traces import PUBLISHED, Trace, find, names
-from harness.lockstep.session import (
-    EVENTS,
-    StepLog,
-    WalkVerdict,
-    logs_around,
-    recorded_cluster,
-    save_verdict,
-    verdict_of,
-)
+from harness.lockstep.session import Ended, Session, WalkVerdict, open_session, save_verdict, seconds_of, worst
 from harness.lockstep.wrong_models import WrongModel
 from harness.progress import Progress
-from harness.rundir import RunDirectory
 
 BROKERS = 3
 """No counterexample has more."""
-VERDICTS = {Turn.TAKEN: "violation", Turn.UNDECIDED: "undecided", Turn.NOT_TAKEN: "pass"}
 
 
 class TraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +31,10 @@ class TraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool
     """Whether a live cluster lets see that it is broken."""
     turn: Turn
+    finding: str | None
+    """Where it is written down that Kafka takes this one."""
+    notice: str | None
+    """What should be looked into, though it is no violation."""
     stopped_by: str | None
     """The first action that Kafka did not take, and what it did instead."""
     broken_model: Told
@@ -85,14 +76,6 @@ class RetraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     skipped: list[Skipped]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retraced:
-    """A run that came to its end."""
-
-    directory: Path
-    verdict: RetraceVerdict
-
-
 def names_for(spec: ClusterSpec) -> tuple[str, ...]:
     """The counterexamples of the published variants, and of the mutants of what a cluster runs."""
     if spec.mode is Mode.ZK:
@@ -103,11 +86,15 @@ def names_for(spec: ClusterSpec) -> tuple[str, ...]:
     return tuple(name for name in names() if name in PUBLISHED or name.startswith(f"{machine}:"))
 
 
-def require_replayable(trace: Trace, mode: Mode) -> None:
+def brokers_for(mode: Mode) -> int:
+    """How many brokers a cluster needs: in ZooKeeper mode one of them is the controller, and no replica."""
+    return BROKERS + (mode is Mode.ZK)
+
+
+def require_replayable(trace: Trace) -> None:
     """Raise `NotReplayable` where a counterexample has an action that cannot be brought about."""
-    moves = [read(action) for action in trace.actions]
-    if mode is Mode.ZK and sum(isinstance(move, Elects) for move in moves) > 1:
-        raise NotReplayable("electing somebody else takes a reassignment, which is not explained in ZooKeeper mode")
+    for action in trace.actions:
+        read(action)
 
 
 def retrace(
@@ -118,45 +105,40 @@ def retrace(
     runs: Path,
     progress: Progress,
     wrong: WrongModel | None = None,
-) -> Retraced:
+) -> Ended[RetraceVerdict]:
     """Replay counterexamples, one after the other, on a fresh cluster: those of these names, or `all` that fit it.
 
     A `wrong` model takes the place of the right one: it takes the bad turn, so that Kafka seems to diverge.
     """
-    if spec.brokers != BROKERS:
-        raise UsageError(f"counterexamples have up to {BROKERS} brokers: they need {BROKERS}")
+    if spec.brokers != (needed := brokers_for(spec.mode)):
+        besides = f", and in ZooKeeper mode another one is the controller: they need {needed}"
+        needs = besides if needed > BROKERS else f": they need {needed}"
+        raise UsageError(f"counterexamples have up to {BROKERS} brokers{needs}")
     traces, skipped = _searched(spec, asked, progress)
-    spec = msgspec.structs.replace(spec, overrides={**REPLAY_OVERRIDES, **spec.overrides})
-    command = ["lockstep", "retrace", *asked, *(["--wrong-model", wrong.name] if wrong else [])]
-    with recorded_cluster(
-        spec, backend=backend, scenario="retrace", seed=0, asked=command, runs=runs, progress=progress
-    ) as (directory, cluster):
-        found = [_retrace(cluster, trace, directory, progress, wrong) for trace in traces]
+    command = ["retrace", *asked, *(["--wrong-model", wrong.name] if wrong else [])]
+    with open_session(
+        spec, backend=backend, settings=REPLAY_OVERRIDES, asked=command, runs=runs, progress=progress
+    ) as session:
+        found = [_retrace(session, trace, wrong) for trace in traces]
     verdict = RetraceVerdict(
-        verdict=_worst(found),
-        run=directory.info.run,
+        verdict=worst(one.turn.verdict for one in found),
+        run=session.name,
         kafka=spec.kafka,
         mode=spec.mode,
-        seconds=round(sum(one.seconds for one in found), 3),
+        seconds=seconds_of(found),
         wrong_model=None if wrong is None else wrong.name,
         traces=found,
         skipped=skipped,
     )
-    save_verdict(directory.path, verdict)
-    return Retraced(directory=directory.path, verdict=verdict)
+    return session.end(verdict)
 
 
-def _retrace(
-    cluster: Cluster, trace: Trace, run: RunDirectory, progress: Progress, wrong: WrongModel | None
-) -> TraceVerdict:
-    directory = walk_of(run.path, trace.name)
-    directory.mkdir(parents=True)
-    with progress.action(trace.name), StepLog(directory) as log:
-        replayed = replay(cluster, trace, log.add, wrong=wrong)
-    write_events(directory / EVENTS, replayed.walked.events)
-    verdict = trace_verdict(replayed, cluster.broker_ids)
-    walk = verdict_of(run.info.run, replayed.walked, logs_around(run.path, replayed.walked), wrong=wrong)
-    save_verdict(directory, trace_walk(walk, verdict))
+def _retrace(session: Session, trace: Trace, wrong: WrongModel | None) -> TraceVerdict:
+    directory = walk_of(session.run.path, trace.name)
+    with session.recording(directory, trace.name) as on_step:
+        replayed = replay(session.cluster, trace, on_step, wrong=wrong)
+    verdict = trace_verdict(replayed)
+    save_verdict(directory, trace_walk(session.judged(directory, replayed.walked, wrong), verdict))
     return verdict
 
 
@@ -174,7 +156,7 @@ def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tu
         for name in names_for(spec) if everything else asked:
             trace = find(name)
             try:
-                require_replayable(trace, spec.mode)
+                require_replayable(trace)
             except NotReplayable as error:
                 if not everything:
                     raise
@@ -184,7 +166,7 @@ def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tu
     return traces, skipped
 
 
-def trace_verdict(replayed: Replayed, ids: Sequence[int]) -> TraceVerdict:
+def trace_verdict(replayed: Replayed) -> TraceVerdict:
     """What came of a counterexample, for the run directory."""
     trace, walked = replayed.trace, replayed.walked
     stopped = (f"{one.action}: {one.seen}" for one in replayed.performed if one.outcome is Outcome.NOT_DONE)
@@ -193,10 +175,12 @@ def trace_verdict(replayed: Replayed, ids: Sequence[int]) -> TraceVerdict:
         breaks=trace.breaks,
         seen=replayed.is_seen,
         turn=replayed.turn,
+        finding=None if replayed.known is None else replayed.known.finding,
+        notice=replayed.notice,
         stopped_by=next(stopped, None),
         broken_model=replayed.broken_model,
         lacks=trace.lacks,
-        brokers=tuple(ids[: trace.brokers]),
+        brokers=replayed.brokers,
         actions=replayed.performed,
         evidence=replayed.evidence,
         attempts=replayed.attempts,
@@ -208,9 +192,4 @@ def trace_verdict(replayed: Replayed, ids: Sequence[int]) -> TraceVerdict:
 def trace_walk(walk: WalkVerdict, trace: TraceVerdict) -> TraceWalk:
     """The verdict of the walk that a counterexample was, which is about its bad turn."""
     told = {name: getattr(walk, name) for name in WalkVerdict.__struct_fields__}
-    return TraceWalk(**{**told, "verdict": VERDICTS[trace.turn], "reason": trace.evidence}, trace=trace)
-
-
-def _worst(found: Sequence[TraceVerdict]) -> str:
-    turns = {one.turn for one in found}
-    return next(VERDICTS[turn] for turn in Turn if turn in turns or turn is Turn.NOT_TAKEN)
+    return TraceWalk(**{**told, "verdict": trace.turn.verdict, "reason": trace.evidence}, trace=trace)

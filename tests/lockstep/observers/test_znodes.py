@@ -9,6 +9,7 @@ import pytest
 
 from harness.cluster.cluster import Cluster
 from harness.cluster.spec import NodeRole
+from harness.faults.roles import controller_id
 from harness.lockstep.observers import follow
 from harness.wait import wait_until
 from tests.lockstep.observers.watching import Watch, epoch_of, fenced
@@ -32,6 +33,7 @@ def test_what_happened_between_two_polls_is_seen_write_by_write(lockstep_cluster
         create(lockstep_cluster, "rarely")
         created = watch.until(lambda known: known.partition.isr == EVERYONE, "the topic").controller
         leader = created.partition.leader
+        assert observer.broker == controller_id(lockstep_cluster)
         lockstep_cluster.broker(leader).kill()
         wait_until(lambda: lockstep_cluster.leader("rarely", 0).leader != leader, timeout_s=60, what="another leader")
         lockstep_cluster.broker(leader).start()

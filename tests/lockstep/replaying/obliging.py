@@ -53,6 +53,8 @@ class Obliging:
     min_isr: int
     truncates: bool = True
     """Whether a follower cuts off what its leader does not have."""
+    remembers: bool = False
+    """Whether a leader that has not heard of the one in between goes on with how far its followers were before."""
 
     def __post_init__(self) -> None:
         self.ids = tuple(range(1, self.brokers + 1))
@@ -64,6 +66,8 @@ class Obliging:
         self.known = dict.fromkeys(self.ids, 0)
         self.follows = dict.fromkeys(self.ids, 1)
         self.running = set(self.ids)
+        self.fetched: dict[tuple[int, int], int] = {}
+        """How far a leader knows its followers to be."""
         self.cut: set[tuple[int, int]] = set()
         self.withheld: set[tuple[int, Talk]] = set()
         self.written = 0
@@ -158,6 +162,8 @@ class Obliging:
     def hear(self, id_: int) -> None:
         if id_ in self.running and (id_, Talk.METADATA) not in self.withheld:
             self.known[id_], self.follows[id_] = self.leader_epoch, self.leader
+            if self.leader != id_:
+                self.fetched = {pair: end for pair, end in self.fetched.items() if pair[0] != id_}
 
     def lose(self, id_: int) -> None:
         gone = id_ not in self.running or (id_, Talk.HEARTBEATS) in self.withheld
@@ -174,12 +180,16 @@ class Obliging:
             self.high_watermarks[follower] = min(len(mine), self.high_watermarks[leader])
             return
         self.logs[follower] = others
+        self.fetched[leader, follower] = len(others)
         self.high_watermarks[follower] = self.high_watermarks[leader]
 
     def commit(self, leader: int) -> None:
         if self.follows[leader] != leader or self.known[leader] != self.leader_epoch:
             return
         have = [len(self.logs[member]) for member in self.isr if self.known[member] == self.leader_epoch]
+        if self.remembers:
+            others = self.isr - {leader}
+            have = [len(self.logs[leader]), *(self.fetched.get((leader, member), 0) for member in others)]
         if len(have) == len(self.isr) >= self.min_isr:
             self.high_watermarks[leader] = max(self.high_watermarks[leader], min(have))
 

@@ -14,7 +14,8 @@ from harness.lockstep.replaying.performing import Outcome, Performance
 from harness.lockstep.replaying.promises import broken
 from harness.lockstep.replaying.session import names_for, require_replayable
 from harness.lockstep.replaying.traces import PUBLISHED, Trace, find, names
-from reference_model.parameters import parameters_for
+from harness.lockstep.steps import Release, Talk
+from reference_model.parameters import Parameters, parameters_for
 from tests.lockstep.replaying.obliging import Obliging
 
 REPLAYED = [*PUBLISHED, *(name for name in names() if name.startswith("kraft-4:"))]
@@ -24,14 +25,15 @@ quick = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long if name.startswith(SLOW) else ()) for name in REPLAYED]
 )
 KRAFT = parameters_for("4.3.1", "kraft")
+ZK = parameters_for("3.9.2", "zk")
 
 found = cache(find)
 
 
-def played(trace: Trace) -> tuple[Performance, Obliging]:
+def played(trace: Trace, parameters: Parameters = KRAFT) -> tuple[Performance, Obliging]:
     performance = Performance(trace)
     cluster = Obliging(brokers=trace.brokers, min_isr=trace.min_isr)
-    cluster.play(performance, KRAFT)
+    cluster.play(performance, parameters)
     return performance, cluster
 
 
@@ -47,13 +49,7 @@ def test_every_action_is_taken_once_and_all_is_well_where_the_guards_are(name: s
 
 def test_a_fetch_that_waits_is_not_brought_about() -> None:
     with pytest.raises(NotReplayable, match="sends a fetch"):
-        require_replayable(found("kraft-3.9:expand-reaches-epoch-start"), Mode.KRAFT)
-
-
-def test_zookeeper_mode_elects_nobody_else() -> None:
-    with pytest.raises(NotReplayable, match="reassignment"):
-        require_replayable(found("kip101"), Mode.ZK)
-    require_replayable(found("truncate-to-hw"), Mode.ZK)
+        require_replayable(found("kraft-3.9:expand-reaches-epoch-start"))
 
 
 @pytest.mark.parametrize("name", ["kip101", "kip279", "kip320-first-try"])
@@ -105,6 +101,19 @@ def test_a_leader_learns_of_its_isr_before_it_is_deposed() -> None:
     actions = [trace.actions[placed.position] for placed in Performance(trace).moves]
     assert actions.index(learns) < actions.index(deposed) < len(actions)
     assert trace.actions.index(deposed) < trace.actions.index(learns), "in the trace it hears of it later"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "first"),
+    [("kraft-4:divergence-check", KRAFT, Talk.METADATA), ("zk-3.9:divergence-check", ZK, Talk.HEARTBEATS)],
+    ids=["kraft", "zk"],
+)
+def test_with_zookeeper_nobody_learns_whose_session_is_over(name: str, parameters: Parameters, first: Talk) -> None:
+    trace = found(name)
+    assert trace.actions[0] == "the session of 0 ends"
+    _, cluster = played(trace, parameters)
+    released = [step for step in cluster.steps if isinstance(step, Release) and step.broker == 1]
+    assert released[0].talk == first
 
 
 def test_actions_in_other_words_are_refused() -> None:
