@@ -606,7 +606,8 @@ class Stepper(Closeable):
         """
         answers = {slot: _answer(request) for slot, request in self._open.items() if request.pending.ready()}
         decisions = self._observer.poll()
-        self._count_reloads()
+        if not decisions:
+            self._count_reloads()
         self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired()))
         if sent is not None and sent.reply is not None and not decisions:
             self._tell(Exchanged(broker=sent.broker, request=sent.request, reply=sent.reply))
@@ -614,6 +615,8 @@ class Stepper(Closeable):
             self._tell(sent)
         for decision in decisions:
             self._decide(self._number.controller(decision.controller), decision.after_ns)
+        if decisions:  # whoever is told of them knows of these, too
+            self._count_reloads()
         if sent is not None and sent.reply is not None and decisions:
             self._tell(Answered(slot=sent.slot, reply=sent.reply))
         return "; ".join(self._answered(slot, answer) for slot, answer in answers.items())
