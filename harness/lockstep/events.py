@@ -173,6 +173,8 @@ class CoordinatorElected(Event, frozen=True, kw_only=True):
     epoch: int
     after_ms: int
     """It did not yet then."""
+    before_ms: int
+    """It was seen then: until that time the one before may have led."""
 
 
 class GroupAsked(Event, frozen=True, kw_only=True):

@@ -131,13 +131,15 @@ class Following:
     def _surround(self, surroundings: Surroundings) -> None:
         """Something is certain from now on: who is cut off or paused, what time has passed."""
 
-        def surrounded(before: Surroundings, transactions: Transactions) -> Outcomes:
+        def surrounded(before: Surroundings, metadata: Metadata, transactions: Transactions) -> Outcomes:
             hit = surroundings.disturbances > before.disturbances
             after = transactions.disturbed() if hit else transactions
-            told = after.told_to_reload(surroundings.reloads - before.reloads)
-            return [(surroundings, told.settled() if surroundings.steady else sent_again(self.parameters, told))]
+            reloads = surroundings.reloads - before.reloads
+            told = after.told_to_reload(reloads, metadata.controller.partition.leader_epoch)
+            after = told.settled() if surroundings.steady else sent_again(self.parameters, told)
+            return [(surroundings, metadata, after)]
 
-        self.belief.change((Places.SURROUNDINGS, self.places.transactions), surrounded)
+        self.belief.change((Places.SURROUNDINGS, Places.METADATA, self.places.transactions), surrounded)
 
     def _end(self, event: Ended) -> None:
         """A broker's process has ended; cleanly, its high watermark is on its disk, otherwise any older one may be.

@@ -644,7 +644,8 @@ class Stepper(Closeable):
         """
         answers = {slot: _answer(request) for slot, request in self._open.items() if request.pending.ready()}
         decisions = self._observer.poll()
-        self._count_reloads()
+        if not decisions:
+            self._count_reloads()
         deaf = self._around.deaf & self._deaf()  # somebody else may be the controller by now
         self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired(), deaf=deaf))
         if sent is not None and sent.reply is not None and not decisions:
@@ -653,6 +654,8 @@ class Stepper(Closeable):
             self._tell(sent)
         for decision in decisions:
             self._decide(self._number.controller(decision.controller), decision.after_ns)
+        if decisions:  # whoever is told of them knows of these, too
+            self._count_reloads()
         if sent is not None and sent.reply is not None and decisions:
             self._tell(Answered(slot=sent.slot, reply=sent.reply))
         return "; ".join(self._answered(slot, answer) for slot, answer in answers.items())

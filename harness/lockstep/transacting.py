@@ -87,8 +87,8 @@ def sent_again(parameters: Parameters, transactions: Transactions) -> Transactio
     marker = _awaited(transactions)
     if marker is None or not parameters.coordinator_reloads:
         return transactions
-    copies = (LateMarker(marker),) * transactions.reloads
-    return transactions._replace(late=(*transactions.late, *copies), reloads=0)
+    copies = (LateMarker(marker, epoch) for epoch in transactions.reloads)
+    return transactions._replace(late=(*transactions.late, *copies), reloads=())
 
 
 def _awaited(transactions: Transactions) -> Marker | None:
@@ -232,6 +232,8 @@ class TransactionRules:
             return
         awaited = _awaited(transactions)
         for place, copy in enumerate(transactions.late):
+            if broker.replica.leader_epoch < copy.since:
+                continue
             if transactions.sent is None and copy.marker == awaited:
                 continue  # they are all alike: it takes the one that is waited for first
             for sent, after in self._taken(copy.marker, copy.sent, around, broker):
@@ -296,7 +298,8 @@ class TransactionRules:
             rest = transactions.without_late(place)
             awaited = _awaited(rest)
             if awaited is not None:
-                rest = self._ended(rest)._replace(sent=None, late=(*rest.late, LateMarker(awaited, rest.sent)))
+                other = LateMarker(awaited, copy.since, rest.sent)
+                rest = self._ended(rest)._replace(sent=None, late=(*rest.late, other))
             yield rest, around, broker
 
     def _replicated(self, sent: MarkerSent, around: Surroundings, broker: Broker) -> Produced | None:

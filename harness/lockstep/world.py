@@ -108,6 +108,8 @@ class LateMarker(NamedTuple):
     """
 
     marker: Marker
+    since: Epoch
+    """The partition's leader epoch when the coordinator was told: who led before it is not sent this copy."""
     sent: MarkerSent | None = None
     """None while no leader has taken it."""
 
@@ -133,8 +135,10 @@ class Transactions(NamedTuple):
     sent: MarkerSent | None = None
     late: tuple[LateMarker, ...] = ()
     """Oldest first."""
-    reloads: int = 0
-    """How often the coordinator is yet to load its log again: it was told to, and nobody sees when it hears of that."""
+    reloads: tuple[Epoch, ...] = ()
+    """How often the coordinator is yet to load its log again, by the partition's leader epoch when it was told to.
+
+    Nobody sees when it hears of that."""
     standing: tuple[Standing, ...] = ()
 
     def wrote(self, transactional: Transactional | None) -> Transactions:
@@ -154,13 +158,13 @@ class Transactions(NamedTuple):
         """Whoever coordinates may have lost what it waited for, or be another one."""
         return self._replace(moved=True, sent=self.sent and self.sent._replace(lost=True))
 
-    def told_to_reload(self, times: int) -> Transactions:
+    def told_to_reload(self, times: int, epoch: Epoch) -> Transactions:
         """The coordinator will load its log again, and then knows only what is in it."""
-        return self._replace(reloads=self.reloads + times, moved=self.moved or times > 0)
+        return self._replace(reloads=(*self.reloads, *(epoch,) * times), moved=self.moved or times > 0)
 
     def settled(self) -> Transactions:
         """The coordinator has loaded its log as often as it was told to, and all copies have come."""
-        return self._replace(reloads=0, late=())
+        return self._replace(reloads=(), late=())
 
     def without_late(self, place: int) -> Transactions:
         """One of the late copies is answered."""

@@ -107,7 +107,7 @@ def walk(
 def reload(cluster: Pretended) -> None:
     """The ISR of the coordinator's partition changes, as when a broker that follows it has died."""
     transactions: Transactions = cluster.state[cluster.places.transactions]
-    told = sent_again(cluster.parameters, transactions.told_to_reload(1))
+    told = sent_again(cluster.parameters, transactions.told_to_reload(1, epoch=0))
     cluster.put({cluster.places.transactions: told})
     cluster.around(reloads=cluster.state[cluster.places.SURROUNDINGS].reloads + 1)
 

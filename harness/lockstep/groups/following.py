@@ -76,7 +76,7 @@ class Groups:
             case CoordinatorElected():
                 self._term = Term(event.leader, event.epoch, event.after_ms)
                 for group in self.following.values():
-                    group.elect(self._term)
+                    group.elect(self._term, event.before_ms)
             case Leaves():
                 for group in self.following.values():
                     group.leave(event.broker)
@@ -102,8 +102,12 @@ class GroupFollowing:
         initial = before_anything(brokers, term)
         self.belief = Belief(machine(coordinator, initial, brokers))
 
-    def elect(self, term: Term) -> None:
-        """Another term of the partition began; brokers will hear of it."""
+    def elect(self, term: Term, before_ms: int) -> None:
+        """Another term of the partition began; brokers will hear of it.
+
+        Until then its coordinator may have timed somebody out, and the next one finds that in the log.
+        """
+        self._clock(before_ms)
 
         def elected(around: Around) -> Outcomes:
             yield (around._replace(terms=(*around.terms, term)),)

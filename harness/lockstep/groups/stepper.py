@@ -153,7 +153,8 @@ class GroupStepper(Closeable):
         if term != self._term:
             self._term = term
             leader = NO_LEADER if partition.leader == NO_LEADER else self._number(partition.leader)
-            self.tell(CoordinatorElected(leader=leader, epoch=partition.leader_epoch, after_ms=after_ms))
+            epoch = partition.leader_epoch
+            self.tell(CoordinatorElected(leader=leader, epoch=epoch, after_ms=after_ms, before_ms=_now_ms()))
 
     def _answered(self, protocol: GroupProtocol, slot: int, reply: Reply | None) -> None:
         one = self._open[protocol].pop(slot)

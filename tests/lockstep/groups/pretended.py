@@ -51,7 +51,7 @@ class PretendedGroup:
         self.state: State = before_anything(BROKERS, Term(0, 0, 0))
         self.machine = machine(Coordinator(parameters, TIMES), self.state, BROKERS)
         self.groups = Groups(believed, (), as_asked)
-        self.groups.tell(CoordinatorElected(leader=0, epoch=0, after_ms=0))
+        self.groups.tell(CoordinatorElected(leader=0, epoch=0, after_ms=0, before_ms=0))
         self.groups.tell(GroupBegan(group=GROUP, brokers=BROKERS, times=TIMES))
         self.happen(20)
 
@@ -108,7 +108,8 @@ class PretendedGroup:
         around = self.state[Places.AROUND]
         term = Term(broker, self._epoch, self.now_ms)
         self._put({Places.AROUND: around._replace(terms=(*around.terms, term))})
-        self.groups.tell(CoordinatorElected(leader=broker, epoch=self._epoch, after_ms=self.now_ms))
+        now = self.now_ms
+        self.groups.tell(CoordinatorElected(leader=broker, epoch=self._epoch, after_ms=now, before_ms=now))
 
     def _put(self, parts: dict[int, object]) -> None:
         self.state = replaced(self.state, parts)
