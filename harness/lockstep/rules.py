@@ -276,8 +276,13 @@ class _Rules:
     def completes(
         self, waits: Waits, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
-        """A write is committed, or cannot be any more by this broker."""
-        if acts(around, broker) and broker.replica.broker_epoch == waits.incarnation:
+        """A write is committed, or cannot be any more by this broker.
+
+        In ZooKeeper mode a process registers anew when its session was over, and answers all the same. One that ended
+        has no open write any more, for the client has given it up.
+        """
+        same = self.parameters.mode is Mode.ZK or broker.replica.broker_epoch == waits.incarnation
+        if acts(around, broker) and same:
             reply = complete(self.parameters, broker.replica, waits.waiting)
             if reply is not None and waits.reply in (None, reply):
                 yield Answered(reply), around, broker

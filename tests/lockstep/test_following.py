@@ -30,6 +30,7 @@ from reference_model.controller import (
     Controller,
     begin_alter_partition,
     begin_failover,
+    begin_failure,
     begin_reassignment,
     create,
     fence,
@@ -266,3 +267,21 @@ def test_what_a_leader_asked_for_while_a_follower_lagged_may_be_granted_when_it_
     exchange(0, Fetch(0), Told(Error.NONE, ((0, 7),), 1, 1, log_start=0))  # who is in the ISR has it
     with nullcontext() if mute else pytest.raises(Divergence):
         following.tell(Decided(controller=shown(granted(created(), 0, 2)), occasions=Occasions()))
+
+
+def test_a_broker_that_registers_anew_answers_what_it_was_asked_before() -> None:
+    """With ZooKeeper its session may end while its process goes on."""
+    following = Following(ZK, Began(controller=created()))
+    around = Surroundings(cut=frozenset({(1, 0), (2, 0)}), deaf=frozenset({0}))
+    following.tell(Surrounded(surroundings=around))
+    following.tell(Sent(slot=0, broker=0, request=Named.of(Produce(Acks.ALL, (7,)))))
+    told = Told(Error.NONE, ((0, 7),), 0, 0, log_start=0)  # it has appended the record, and waits for the others
+    following.tell(Exchanged(broker=0, request=Named.of(Fetch(0, Isolation.LOG_END)), reply=Named.of(told)))
+    failed = begin_failure(ZK, created(), [0])
+    silent = Occasions(silent=frozenset({0}))
+    for seen in (created().marked(0, fenced=True), *written(failed)):
+        following.tell(Decided(controller=seen, occasions=silent))
+    again = shown(failed.finished()).with_broker(0, BrokerRegistration(epoch=20))
+    following.tell(Decided(controller=again, occasions=Occasions()))
+    following.tell(Surrounded(surroundings=around._replace(deaf=frozenset())))  # now it hears of the new leader
+    following.tell(Answered(slot=0, reply=Named.of(Produced(Error.NOT_LEADER_OR_FOLLOWER))))

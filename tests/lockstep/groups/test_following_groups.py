@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from harness.clients.wire.coordinators import GroupProtocol
 from harness.lockstep.divergence import Divergence
-from harness.lockstep.events import GroupAnswered, GroupAsked, Named
+from harness.lockstep.events import CoordinatorElected, GroupAnswered, GroupAsked, Named
 from harness.lockstep.groups.consumers import NAMES, Consumer
 from harness.lockstep.groups.drawing import GroupSituation, drawn
 from harness.lockstep.groups.world import Plain, Reply
@@ -137,6 +138,21 @@ def test_who_coordinates_next_knows_what_was_committed_and_the_last_generation()
     assert group.ask(OffsetFetch(0)) == FetchedOffset(Error.NONE, 7)
     assert group.ask(Heartbeat(member, 1)) == Plain(Error.NONE)
     assert group.ask(Heartbeat(member, 1), broker=0) == Plain(Error.NOT_COORDINATOR)
+
+
+@pytest.mark.parametrize("seen_ms", [6_000, 5_999], ids=["in time", "too early"])
+def test_who_coordinates_next_finds_whom_the_one_before_may_have_timed_out(seen_ms: int) -> None:
+    """An election was before it was seen: if the session may have ended by then, it may be in the log that it has."""
+    group = PretendedGroup(NEW_43, NEW_43)
+    member = stable(group).member
+    began = group.now_ms
+    elected = CoordinatorElected(leader=1, epoch=1, after_ms=began, before_ms=began + seen_ms)
+    unknown = Named.of(Plain(Error.UNKNOWN_MEMBER_ID))
+    later = began + seen_ms
+    group.groups.tell(elected)
+    group.groups.tell(GroupAsked(group=GROUP, slot=0, broker=1, request=Named.of(Heartbeat(member, 1)), at_ms=later))
+    with nullcontext() if seen_ms == 6_000 else pytest.raises(Divergence):
+        group.groups.tell(GroupAnswered(group=GROUP, slot=0, reply=unknown, at_ms=later))
 
 
 def test_a_broker_that_was_never_elected_does_not_answer_as_the_coordinator() -> None:
