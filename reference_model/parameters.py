@@ -55,6 +55,9 @@ class Parameters:
     transactions_of_4: bool = True
     """As from 4.0 on, whatever the transaction version: a batch's epoch is looked at before its verification, a
     transaction counts as open for its own epoch only, and partitions are added by nobody while markers are written."""
+    first_sequence: bool = True
+    """A transaction of version 2 begins with sequence 0 where nothing is known of its producer (ProducerAppendInfo; in
+    4.1.2, and not in 4.0.2)."""
     coordinator_reloads: bool = False
     """A transaction coordinator loads its log again, in the epoch that it has, whenever the controller changes anything
     about its partition, the ISR too (TopicDelta.localChanges: KRaft before 3.8, KAFKA-15468)."""
@@ -108,6 +111,7 @@ def parameters_for(
         transaction_verification=release >= (3, 6),
         abortable_errors=release >= (3, 8),
         transactions_of_4=release >= (4, 0),
+        first_sequence=release >= (4, 1),
         coordinator_reloads=kraft is Mode.KRAFT and release < (3, 8),
         strict_markers=release >= (4, 2),
         new_incarnation_leaves_isr=release >= (4, 0),

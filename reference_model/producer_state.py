@@ -222,7 +222,8 @@ def _in_sequence(entry: ProducerEntry, batch: Batch, parameters: Parameters, ver
     if verification is not None and batch.first_sequence > verification.lowest_sequence:
         return False
     if entry.epoch == NO_EPOCH:  # Nothing is known, so anything may be next, but not in version 2, where epochs are new
-        return batch.first_sequence == 0 or verification is None or not verification.adds
+        known_to_be_new = parameters.first_sequence and verification is not None and verification.adds
+        return batch.first_sequence == 0 or not known_to_be_new
     if batch.epoch != entry.epoch:
         return batch.first_sequence == 0
     return batch.first_sequence == (entry.last_sequence + 1) % (LAST_SEQUENCE + 1)

@@ -253,3 +253,15 @@ def test_a_mutant_takes_what_its_guard_refuses(guard: str, refused: Batch) -> No
     assert isinstance(check(entry, refused, KAFKA_4), Error)
     dropped = frozenset({guard, mutants.SEQUENCE_CHECK})
     assert check(entry, refused, Parameters(dropped=dropped)) == ACCEPTED
+
+
+@pytest.mark.parametrize(("version", "begins_with_any"), [("4.0.2", True), ("4.1.2", False), ("4.3.1", False)])
+def test_from_4_1_on_an_unknown_producer_of_version_2_begins_with_sequence_0(
+    version: str, *, begins_with_any: bool
+) -> None:
+    parameters = parameters_for(version, "kraft")
+    third = Batch(7, 0, 2, transactional=True)
+    verification = start_verification(NOBODY, third, 100, None, parameters, adds=True)
+    assert isinstance(verification, Verification)
+    found = check(NOBODY, third, parameters, verification=verification, guard=verification.guard)
+    assert found == (ACCEPTED if begins_with_any else Error.OUT_OF_ORDER_SEQUENCE_NUMBER)
