@@ -73,7 +73,7 @@ def _control(walked: Walked, parameters: Parameters, name: str) -> Control:
 
 def control(walked: Walked, parameters: Parameters, wrong: WrongModel) -> Control:
     """How far a wrong model could follow a walk."""
-    judged = judge(walked.events, wrong.parameters(parameters), wrong.reading)
+    judged = judge(walked.events, wrong.parameters(parameters), wrong.reading, wrong.unconcerned)
     if judged.divergence is None:
         return Control(name=wrong.name, says=wrong.says, diverged_after=None, step=None, seen=None)
     step = step_of(walked.steps, judged.events)

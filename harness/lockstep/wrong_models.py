@@ -12,7 +12,22 @@ from typing import Any
 from harness.errors import UsageError
 from harness.lockstep.belief import BeliefTooLarge
 from harness.lockstep.divergence import Divergence
-from harness.lockstep.events import Began, Events
+from harness.lockstep.events import (
+    Answered,
+    Began,
+    CoordinatorElected,
+    Decided,
+    Event,
+    Events,
+    Exchanged,
+    Found,
+    GaveUp,
+    GroupAnswered,
+    GroupAsked,
+    GroupUnanswered,
+    MetadataTold,
+    Sent,
+)
 from harness.lockstep.following import Following
 from harness.lockstep.handling import Reading, as_asked
 from harness.scenario import suggestion
@@ -25,6 +40,9 @@ from reference_model.parameters import Parameters
 from reference_model.produce import Acks, Produce
 from reference_model.transactions import mutants as transactions
 
+SEEN_OF_PARTITIONS = (Decided, Found, Exchanged, Sent, Answered, GaveUp, MetadataTold)
+SEEN_OF_GROUPS = (CoordinatorElected, GroupAsked, GroupAnswered, GroupUnanswered)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongModel:
@@ -32,6 +50,8 @@ class WrongModel:
 
     name: str
     says: str
+    unconcerned: tuple[type[Event], ...] = SEEN_OF_GROUPS
+    """What it is right about, and need not be told: groups touch nothing of the partition, nor it of them."""
     parameters: Callable[[Parameters], Parameters] = lambda parameters: parameters
     reading: Reading = as_asked
     """How it reads requests: as others than they are."""
@@ -45,13 +65,14 @@ def _without_of_groups(name: str, guard: str, says: str) -> WrongModel:
     def drop(right: Parameters) -> Parameters:
         return replace(right, groups=replace(right.groups, dropped=frozenset({guard})))
 
-    return WrongModel(name=name, says=says, parameters=drop)
+    return WrongModel(name=name, says=says, unconcerned=SEEN_OF_PARTITIONS, parameters=drop)
 
 
 def _with_of_groups(name: str, says: str, **changes: Any) -> WrongModel:
-    return WrongModel(
-        name=name, says=says, parameters=lambda right: replace(right, groups=replace(right.groups, **changes))
-    )
+    def change(right: Parameters) -> Parameters:
+        return replace(right, groups=replace(right.groups, **changes))
+
+    return WrongModel(name=name, says=says, unconcerned=SEEN_OF_PARTITIONS, parameters=change)
 
 
 def _with(name: str, says: str, **changes: Any) -> WrongModel:
@@ -75,7 +96,8 @@ def _reading(
     def read(request: Any) -> Any:
         return request._replace(**changes) if isinstance(request, kind) else request
 
-    return WrongModel(name=name, says=says, reading=read)
+    unconcerned = SEEN_OF_PARTITIONS if kind is OffsetCommit else SEEN_OF_GROUPS
+    return WrongModel(name=name, says=says, unconcerned=unconcerned, reading=read)
 
 
 def _acks(name: str, says: str, asked: Acks, read: Acks) -> WrongModel:
@@ -176,8 +198,13 @@ class Judged:
     """How many it was told, the last one included; not all, if too many states explained them."""
 
 
-def judge(events: Iterable[Events], parameters: Parameters, reading: Reading = as_asked) -> Judged:
-    """Tell a model what another was told."""
+def judge(
+    events: Iterable[Events],
+    parameters: Parameters,
+    reading: Reading = as_asked,
+    unconcerned: tuple[type[Event], ...] = (),
+) -> Judged:
+    """Tell a model what another was told, but for what it need not be told."""
     told = iter(events)
     began = next(told)
     assert isinstance(began, Began)
@@ -186,7 +213,8 @@ def judge(events: Iterable[Events], parameters: Parameters, reading: Reading = a
         following = Following(parameters, began, reading=reading)
         for event in told:
             count += 1
-            following.tell(event)
+            if not isinstance(event, unconcerned):
+                following.tell(event)
     except Divergence as divergence:
         return Judged(divergence=divergence, events=count)
     except BeliefTooLarge:  # a wrong model that permits too much: it has not diverged
