@@ -24,7 +24,7 @@ from harness.lockstep.world import (
 from reference_model import produce
 from reference_model.cluster import Broker
 from reference_model.errors import Error
-from reference_model.parameters import Parameters
+from reference_model.parameters import Mode, Parameters
 from reference_model.produce import Acks, Produce, Produced, Waiting
 from reference_model.producer_state import Marker, ProducerId, check_marker
 from reference_model.registration import BrokerId
@@ -303,9 +303,13 @@ class TransactionRules:
             yield rest, around, broker
 
     def _replicated(self, sent: MarkerSent, around: Surroundings, broker: Broker) -> Produced | None:
-        """What the leader that has taken a marker says of it; None while that is nothing."""
+        """What the leader that has taken a marker says of it; None while that is nothing.
+
+        In ZooKeeper mode a process registers anew when its session was over, and answers all the same.
+        """
         replica = broker.replica
-        if (sent.broker, sent.incarnation) != (replica.broker, replica.broker_epoch) or not acts(around, broker):
+        same = self.parameters.mode is Mode.ZK or replica.broker_epoch == sent.incarnation
+        if sent.broker != replica.broker or not same or not acts(around, broker):
             return None
         return produce.complete(self.parameters, replica, sent.waiting)
 
