@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -69,6 +70,19 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         return captured.err
 
     return call
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a cluster come after each other: at random each would take the place of the one before."""
+    items.sort(key=_cluster)
+
+
+def _cluster(item: pytest.Item) -> str:
+    """What tells the cluster that a test asks for from others, as far as its name says; who needs none comes last."""
+    if item.get_closest_marker("cluster") is None:
+        return "none"
+    return " ".join(["a", *re.findall(r"zk|combined|\d\.\d\.\d", item.name)])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -338,8 +338,7 @@ class Cluster(Brokers, Closeable):
 
     def _lost_its_session(self, node: Node) -> bool:
         """A ZooKeeper-mode broker gives up if its session ends before it has registered, as on a busy machine."""
-        told = _told(node.directory / "server.log")
-        return self._program(node.spec) is Program.ZK_BROKER and any("SESSIONEXPIRED" in line for line in told)
+        return self._program(node.spec) is Program.ZK_BROKER and lost_session(node.directory / "server.log")
 
 
 def _exited(node: Node) -> ClusterError:
@@ -347,6 +346,11 @@ def _exited(node: Node) -> ClusterError:
     told = [line for file in ("stdout.log", "server.log") for line in _told(node.directory / file)]
     words = f": {told[-1]}" if told else ""
     return ClusterError(f"{node.name} exited while starting; its log is in {node.directory}{words}")
+
+
+def lost_session(log: Path) -> bool:
+    """Whether a broker says that its ZooKeeper session was over; which words it has for it depends on what it did."""
+    return any("SESSIONEXPIRED" in line or "Session expired" in line for line in _told(log))
 
 
 def _told(log: Path) -> list[str]:

@@ -336,6 +336,7 @@ def test_partitions_of_a_broker_that_is_down_are_not_waited_for_for_ever(
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_what_cannot_be_read_to_its_end_is_undecided(
     lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -107,24 +107,33 @@ class Judged(NamedTuple):
 
 JUDGED = [name for name, bug in BUGS.items() if bug.guarantee in NAMED]
 SEEDS = ["1", "2", "3"]
+QUICK = ("1", "lost-ack", "phantom", "reorder")
+
+
+def some_now(names: list[str]) -> list[Any]:
+    """All of them take the checker some minutes."""
+    return [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.long]) for name in names]
 
 
 @pytest.fixture(scope="module")
-def judged(lockstep_spark: SparkStarter, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
-    """Runs without a bug, and one for every bug that the checker knows, judged in one set of jobs."""
+def judged(
+    request: pytest.FixtureRequest, lockstep_spark: SparkStarter, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Judged]:
+    """Runs without a bug, and one for every bug that a test asks for, judged in one set of jobs."""
     from harness.checker import judge
 
     root = tmp_path_factory.mktemp("judged")
-    planted = {name: simulate(Settings(seed=11, ops=3_000, partitions=2, bug=name), root / name) for name in JUDGED} | {
-        seed: simulate(Settings(seed=int(seed), ops=20_000, partitions=2), root / seed) for seed in SEEDS
-    }
+    asked = {name for item in request.session.items for name in JUDGED + SEEDS if item.name.endswith(f"[{name}]")}
+    bugs = {name: Settings(seed=11, ops=3_000, partitions=2, bug=name) for name in JUDGED}
+    correct = {seed: Settings(seed=int(seed), ops=20_000, partitions=2) for seed in SEEDS}
+    planted = {name: simulate(one, root / name) for name, one in (bugs | correct).items() if name in asked}
     verdicts = judge([root / name for name in planted], lockstep_spark.start().session())
     return {name: Judged(one, verdict) for (name, one), verdict in zip(planted.items(), verdicts, strict=True)}
 
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", some_now(SEEDS))
 def test_a_run_without_a_bug_passes(judged: dict[str, Judged], seed: str) -> None:
     verdict = judged[seed].verdict
     assert verdict.verdict == "pass", verdict
@@ -133,7 +142,7 @@ def test_a_run_without_a_bug_passes(judged: dict[str, Judged], seed: str) -> Non
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("bug", JUDGED)
+@pytest.mark.parametrize("bug", some_now(JUDGED))
 def test_the_checker_finds_the_bug_and_nothing_else(judged: dict[str, Judged], bug: str) -> None:
     planted, verdict = judged[bug]
     assert planted is not None

@@ -78,7 +78,7 @@ def test_it_holds_for_older_ones(shape: str, script: Scripted, lockstep_clusters
         ("elr", "complete-leaders"),
         ("min-isr-1", "min-isr"),
         ("elect-anyone", "complete-leaders"),
-        ("unclean-stays", "last-leader"),
+        pytest.param("unclean-stays", "last-leader", marks=pytest.mark.long),
         ("no-divergence", "epochs"),
         ("acks-1-waits", "acks-one"),
         ("acks-all-hurries", "min-isr"),
