@@ -284,6 +284,7 @@ def configuration(run: Path) -> Configuration:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_run_that_does_not_pass_leaves_its_topics(
     lockstep_cluster: Cluster, spec: ExternalSpec, tmp_path: Path, lockstep_spark: SparkStarter
 ) -> None:

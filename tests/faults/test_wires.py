@@ -16,6 +16,7 @@ pytestmark = GROUP
 IDLE = ClientSide(side="clients-b", broker=1)
 
 
+@pytest.mark.long
 def test_a_silent_link_does_not_speak_because_another_fault_makes_it_slow(lockstep_clusters: Clusters) -> None:
     cluster = lockstep_clusters.get()
     (link,) = links_at(cluster, IDLE)
