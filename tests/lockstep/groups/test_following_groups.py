@@ -14,14 +14,18 @@ from harness.lockstep.groups.consumers import NAMES, Consumer
 from harness.lockstep.groups.drawing import GroupSituation, drawn
 from harness.lockstep.groups.world import Plain, Reply
 from harness.lockstep.steps import GroupStep
+from harness.lockstep.wrong_models import wrong_model
 from reference_model.errors import Error
 from reference_model.groups import mutants
 from reference_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from reference_model.groups.consumer import ConsumerGroupHeartbeat, HeartbeatAnswer
 from reference_model.groups.generations import JoinAnswer, SyncAnswer
 from reference_model.groups.offsets import FetchedOffset, OffsetCommit, OffsetFetch
 from reference_model.groups.parameters import GroupParameters, group_parameters_for
+from reference_model.parameters import parameters_for
 from tests.lockstep.groups.pretended import GROUP, PretendedGroup
 
+KRAFT_4 = parameters_for("4.3.1", "kraft")
 OLD, NEW_41, NEW_43 = (group_parameters_for(version) for version in ("3.9.2", "4.1.2", "4.3.1"))
 
 
@@ -199,3 +203,14 @@ def test_right_consumers_and_coordinators_are_followed(
     parameters: GroupParameters, protocol: GroupProtocol, seed: int
 ) -> None:
     assert walk(parameters, parameters, protocol, seed) > 0
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["as it is", "without the guard"])
+def test_an_instance_that_was_not_released_is_not_anybody_elses(guarded: bool) -> None:
+    believed = NEW_43 if guarded else wrong_model("enter-any-instance").parameters(KRAFT_4).groups
+    group = PretendedGroup(NEW_43, believed)
+    entered = group.ask(ConsumerGroupHeartbeat("kim", 0, "one", frozenset(), "all"))
+    assert isinstance(entered, HeartbeatAnswer)
+    with nullcontext() if guarded else pytest.raises(Divergence):
+        refused = group.ask(ConsumerGroupHeartbeat("leo", 0, "one", frozenset(), "all"))
+        assert refused == Plain(Error.UNRELEASED_INSTANCE_ID)
