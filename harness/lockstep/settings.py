@@ -8,7 +8,7 @@ from harness.clients.wire.configs import Resource, ResourceType, alter_setting, 
 from harness.clients.wire.refusals import Refused
 from harness.cluster.cluster import Cluster
 from harness.cluster.node import NodeState
-from harness.cluster.spec import Mode
+from harness.faults.administration import administer
 from harness.wait import WaitTimeout, wait_until
 
 MIN_ISR = "min.insync.replicas"
@@ -20,7 +20,7 @@ KNOWN_S = 10.0
 
 
 def set_min_isr(cluster: Cluster, topic: str, value: int) -> None:
-    """Raises `OSError` or `Refused`; after the first it may be set or not."""
+    """Raises `WaitTimeout` or `Refused`; after the first it may be set or not."""
     _alter(cluster, _of(topic), MIN_ISR, str(value))
 
 
@@ -39,7 +39,7 @@ def wait_for_settings(cluster: Cluster, topic: str, min_isr: int) -> bool:
         _alter(cluster, EVERY_BROKER, MARK, mark)
         for id_ in started:
             _wait_for(cluster, id_, Resource(type=ResourceType.BROKER, name=str(id_)), MARK, mark)
-    except (WaitTimeout, OSError, Refused):
+    except (WaitTimeout, Refused):
         return False
     return True
 
@@ -49,13 +49,11 @@ def _of(topic: str) -> Resource:
 
 
 def _alter(cluster: Cluster, resource: Resource, name: str, value: str) -> None:
-    """Ask a broker; in ZooKeeper mode the controller."""
-    views = cluster.ask_all()
-    if not views:
-        raise ConnectionError("no broker answers")
-    first = next(iter(views))
-    broker = views[first].controller if cluster.spec.mode is Mode.ZK else first
-    alter_setting(cluster.direct(broker), resource, name, value, access=cluster.access())
+    administer(
+        cluster,
+        lambda address, access: alter_setting(address, resource, name, value, access=access),
+        f"{name}={value} of {resource}",
+    )
 
 
 def _wait_for(cluster: Cluster, broker: int, resource: Resource, name: str, value: str) -> None:

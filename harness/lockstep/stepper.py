@@ -608,7 +608,7 @@ class Stepper(Closeable):
         self._occasions = self._occasions._replace(min_isr=True)
         try:
             set_min_isr(self._cluster, self._topic, value)
-        except (OSError, Refused) as error:  # it may yet be done
+        except (WaitTimeout, Refused) as error:  # it may yet be done
             self._observe()
             return str(error)
         known = wait_for_settings(self._cluster, self._topic, value)
