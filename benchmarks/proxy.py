@@ -22,14 +22,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.cluster.spec import Listener
-from harness.network.conditions import Condition, Frames, Open
-from harness.network.frames import Hold, Side
-from harness.network.server_binary import BUILD_OPTIONS, BUILD_SETTINGS, MODULE, find_go, toxiproxy_server
-from harness.network.topology import Address, Link
-from harness.network.toxiproxy import Proxy, ProxyServer
-from harness.progress import Progress
-from harness.wait import wait_until
+from lockstep.network.conditions import Condition, Frames, Open
+from lockstep.network.frames import Hold, Side
+from lockstep.network.server_binary import BUILD_OPTIONS, BUILD_SETTINGS, MODULE, find_go, toxiproxy_server
+from lockstep.network.topology import Address, Link
+from lockstep.network.toxiproxy import Proxy, ProxyServer
+from lockstep.progress import Progress
+from lockstep.spec.cluster import Listener
+from lockstep.wait import wait_until
 
 STOCK = "github.com/Shopify/toxiproxy/v2/cmd/server"
 MEGABYTES, ROUNDS = 1000, 3

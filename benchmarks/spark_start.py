@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.checker import archive, start_spark, stop_spark
-from harness.checker.judging import assess, warm_up
-from harness.java import find_java
-from harness.progress import Progress
+from lockstep.checker import archive, start_spark, stop_spark
+from lockstep.checker.judgement import assess, warm_up
+from lockstep.host.java import find_java
+from lockstep.progress import Progress
 
 SETTINGS: dict[str, tuple[bool, bool]] = {
     "plain": (False, False),

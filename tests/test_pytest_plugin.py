@@ -36,7 +36,7 @@ def test_loading_the_plugin_imports_nothing_heavy(pytester: pytest.Pytester) -> 
         import sys
 
         def test_light():
-            assert "harness.pytest_plugin" in sys.modules
+            assert "lockstep.pytest_plugin" in sys.modules
             heavy = {"pyspark", "confluent_kafka", "pyarrow", "docker", "testcontainers"}
             assert heavy & set(sys.modules) == set()
         """

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from harness.history.schema import Role
-from harness.plan import read_plan
-from tests.conftest import LOCKSTEP, Lockstep
+from lockstep.history.schema import Role
+from lockstep.plan.plan import read_plan
+from tests.command import LOCKSTEP, Lockstep
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.xdist_group("whole-run")]
 

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from tests.conftest import Lockstep
+from tests.command import Lockstep
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 

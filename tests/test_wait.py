@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.wait import WaitTimeout, wait_until
+from lockstep.wait import WaitTimeout, wait_until
 
 
 def test_returns_the_first_true_value() -> None:

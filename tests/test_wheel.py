@@ -47,7 +47,7 @@ def call(lockstep: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProc
 
 
 def test_our_packages_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
-    code = "import harness, reference_model, reports, scenarios; print(harness.__file__)"
+    code = "import lockstep, lockstep_model, lockstep_reports, lockstep_scenarios; print(lockstep.__file__)"
     finished = subprocess.run(
         [installed.parent / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -74,7 +74,7 @@ def test_list(installed: Path, tmp_path: Path, what: str, name: str) -> None:
 
 @pytest.mark.spark
 def test_check_of_the_bundled_history(installed: Path, tmp_path: Path) -> None:
-    code = "from harness.checker import SAMPLE; print(SAMPLE)"
+    code = "from lockstep.checker import SAMPLE; print(SAMPLE)"
     sample = subprocess.run(
         [installed.parent / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -85,6 +85,6 @@ def test_check_of_the_bundled_history(installed: Path, tmp_path: Path) -> None:
 
 
 def test_compose_files_are_in_the_wheel(installed: Path) -> None:
-    (compose,) = installed.parent.parent.glob("lib/python*/site-packages/harness/cluster/compose")
+    (compose,) = installed.parent.parent.glob("lib/python*/site-packages/lockstep/cluster/compose")
     assert {path.name for path in compose.iterdir()} == {"Dockerfile", "kraft.yaml", "zookeeper.yaml"}
     assert "FROM" in (compose / "Dockerfile").read_text()

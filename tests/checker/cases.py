@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.checker import SAMPLE
-from harness.history.schema import SEALED, Outcome, value_id
+from lockstep.checker import SAMPLE
+from lockstep.history.schema import SEALED, Outcome, value_id
 from tests.checker.histories import Run
 
 Build = Callable[[Path], None]

@@ -7,7 +7,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from harness.checker import SparkStarter, Verdict
+    from lockstep.checker import SparkStarter, Verdict
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def spark(lockstep_spark: SparkStarter) -> SparkSession:
 @pytest.fixture(scope="session")
 def verdicts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
     """Every case, judged in one set of jobs; also left in the run directories, as always."""
-    from harness.checker import judge
+    from lockstep.checker import judge
     from tests.checker.cases import CASES
 
     root = tmp_path_factory.mktemp("cases")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.history import FaultLine, ObservationLine, OperationLine, ProcessLine, Recorder, RecordLine, seal
-from harness.history.lines import CRASHED
-from harness.history.schema import FINAL_READ, Direction, Outcome, Role, value_id
+from lockstep.history import FaultLine, ObservationLine, OperationLine, ProcessLine, Recorder, RecordLine, seal
+from lockstep.history.lines import CRASHED
+from lockstep.history.schema import FINAL_READ, Direction, Outcome, Role, value_id
 
 TOPIC = "orders"
 TOPIC_ID = "b3JkZXJz"

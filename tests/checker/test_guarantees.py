@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.checker import Verdict
-from reference_model.guarantees import GUARANTEES
+from lockstep.checker import Verdict
+from lockstep_model.guarantees import GUARANTEES
 from tests.checker.cases import CASES, Case
 
 SHOWED_TOO_LITTLE = ("a_fault_that_did_not_bite", "a_control_that_did_not_fire")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reference_model.guarantees import ACKS_ALL, GUARANTEES, NAMED, Configuration, Faults, Required
+from lockstep_model.guarantees import ACKS_ALL, GUARANTEES, NAMED, Configuration, Faults, Required
 
 HELD, PERMITTED, NOT_APPLICABLE = Required.HELD, Required.PERMITTED, Required.NOT_APPLICABLE
 

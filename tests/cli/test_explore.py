@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.conftest import Lockstep
+from tests.command import Lockstep
 
 SMALL = ("--replicas", "2", "--epochs", "1")
 

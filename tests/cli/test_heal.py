@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.cli.main import lockstep, run_cli
-from harness.errors import ClusterError
-from harness.heal import heal, owning
-from harness.ledger import Ledger
-from harness.rundir import registered
+from lockstep.cli.main import lockstep, run_cli
+from lockstep.errors import ClusterError
+from lockstep.heal import heal, owning
+from lockstep.recovery.ledger import Ledger
+from lockstep.rundir import registered
 
 ENVIRONMENT, INTERRUPTED = 3, 130
 NOBODY = "127.0.0.1:1"

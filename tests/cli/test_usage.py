@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import run_cli
-from tests.conftest import LOCKSTEP, Lockstep, Refused
+from lockstep.cli.main import run_cli
+from tests.command import LOCKSTEP, Lockstep, Refused
 
 USAGE = 4
 ENVIRONMENT = 3
@@ -85,7 +85,7 @@ def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) ->
 
 def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.java._candidates", list)
+    monkeypatch.setattr("lockstep.host.java._candidates", list)
     assert run_cli(["run", "leader-kill"]) == ENVIRONMENT
     error = capsys.readouterr().err
     assert "no full Java 17 or newer found: install one (apt-get install openjdk-17-jre-headless)" in error
@@ -96,9 +96,9 @@ def test_no_go_and_no_toxiproxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.network.server_binary.cache_dir", lambda: tmp_path / "cache")
-    monkeypatch.setattr("harness.network.server_binary.shutil.which", lambda *_, **__: None)
-    monkeypatch.setattr("harness.network.server_binary._packaged_go", lambda: None, raising=False)
+    monkeypatch.setattr("lockstep.network.server_binary.cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr("lockstep.network.server_binary.shutil.which", lambda *_, **__: None)
+    monkeypatch.setattr("lockstep.network.server_binary._packaged_go", lambda: None, raising=False)
     assert run_cli(["run", "leader-kill"]) == ENVIRONMENT
     error = capsys.readouterr().err
     assert "the Toxiproxy server is not built" in error

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.access import Access, SecurityProtocol
-from harness.cluster.spec import Mechanism
-from harness.errors import UsageError
-from harness.network.topology import Address
+from lockstep.clients.access import Access, SecurityProtocol
+from lockstep.errors import UsageError
+from lockstep.network.topology import Address
+from lockstep.spec.cluster import Mechanism
 
 ALICE = Access(
     bootstrap="127.0.0.1:9092, [::1]:9093",

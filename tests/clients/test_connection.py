@@ -18,14 +18,14 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from harness.clients.access import Access, SecurityProtocol
-from harness.clients.librdkafka import Admission
-from harness.clients.wire.connection import Connection, require_admission
-from harness.clients.wire.sasl import authenticate
-from harness.cluster.security.certificates import issue
-from harness.cluster.spec import Mechanism
-from harness.errors import AccessRefused
-from harness.network.topology import Address
+from lockstep.clients.access import Access, SecurityProtocol
+from lockstep.clients.librdkafka import Admission
+from lockstep.clients.wire.connection import Connection, require_admission
+from lockstep.clients.wire.sasl import authenticate
+from lockstep.cluster.security.certificates import issue
+from lockstep.errors import AccessRefused
+from lockstep.network.topology import Address
+from lockstep.spec.cluster import Mechanism
 
 HERE = "127.0.0.1"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.access import Access, SecurityProtocol
-from harness.clients.properties import client_properties, ignored_properties, read_client_properties
-from harness.cluster.spec import Mechanism
-from harness.errors import UsageError
+from lockstep.clients.access import Access, SecurityProtocol
+from lockstep.clients.properties import client_properties, ignored_properties, read_client_properties
+from lockstep.errors import UsageError
+from lockstep.spec.cluster import Mechanism
 
 JAVA = r"""
 # as in Kafka's own documentation

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.clients.values import decode, encode
-from harness.history.schema import value_id
+from lockstep.clients.values import decode, encode
+from lockstep.history.schema import value_id
 
 
 def test_a_value_comes_back() -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.checker import SparkStarter
-from harness.checker.conditions import read_conditions
-from harness.cli.main import run_cli
-from harness.clients.wire.metadata import ClusterView
-from harness.cluster.backends import Backend
-from harness.cluster.cluster import Cluster
-from harness.cluster.external import (
+from lockstep.checker import SparkStarter
+from lockstep.checker.conditions import read_conditions
+from lockstep.cli.main import run_cli
+from lockstep.clients.wire.metadata import ClusterView
+from lockstep.cluster.backends import Backend
+from lockstep.cluster.cluster import Cluster
+from lockstep.cluster.external import (
     KIND,
     PREFIX,
     ExternalCluster,
@@ -31,20 +31,20 @@ from harness.cluster.external import (
     with_own_topics,
     with_planned_topics,
 )
-from harness.cluster.external_spec import ExternalSpec
-from harness.cluster.spec import Listener
-from harness.errors import CheckerError, ClusterError, EnvironmentError_, UsageError
-from harness.heal import heal, owning
-from harness.history.store import open_history
-from harness.ledger import LEDGER, Entry, Ledger, read_ledger
-from harness.plan import Plan, TopicPlan, read_plan
-from harness.plan_builder import PlanBuilder
-from harness.progress import Progress
-from harness.run import Finished, run
-from harness.wait import wait_until
-from reference_model.guarantees import Configuration
-from reports import write_all
-from tests.conftest import Lockstep
+from lockstep.cluster.external_spec import ExternalSpec
+from lockstep.errors import CheckerError, ClusterError, EnvironmentError_, UsageError
+from lockstep.heal import heal, owning
+from lockstep.history.store import open_history
+from lockstep.plan.builder import PlanBuilder
+from lockstep.plan.plan import Plan, TopicPlan, read_plan
+from lockstep.progress import Progress
+from lockstep.recovery.ledger import LEDGER, Entry, Ledger, read_ledger
+from lockstep.run import Finished, run
+from lockstep.spec.cluster import Listener
+from lockstep.wait import wait_until
+from lockstep_model.guarantees import Configuration
+from lockstep_reports import write_all
+from tests.command import Lockstep
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
@@ -410,7 +410,7 @@ def planned(run: Path) -> Plan:
 
 
 def test_a_replay_wants_to_know_where(spec: ExternalSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from harness.rundir import RunDirectory
+    from lockstep.rundir import RunDirectory
 
     directory = RunDirectory.create(
         tmp_path,

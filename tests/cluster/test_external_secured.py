@@ -16,22 +16,22 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from harness.checker import SparkStarter
-from harness.cluster.backends import Backend
-from harness.cluster.cluster import Cluster
-from harness.cluster.external import PREFIX, reach, tried
-from harness.cluster.external_spec import ExternalSpec
-from harness.errors import AccessRefused, ClusterError, EnvironmentError_
-from harness.ledger import LEDGER, read_ledger
-from harness.plan import TopicPlan
-from harness.plan_builder import PlanBuilder
-from harness.progress import Progress
-from harness.pytest_plugin import Clusters
-from harness.run import run
-from harness.wait import wait_until
-from reports import write_all
-from tests.security.attempts import SCRAM_OVER_TLS
-from tests.security.searching import found_below, needles
+from lockstep.checker import SparkStarter
+from lockstep.cluster.backends import Backend
+from lockstep.cluster.cluster import Cluster
+from lockstep.cluster.external import PREFIX, reach, tried
+from lockstep.cluster.external_spec import ExternalSpec
+from lockstep.errors import AccessRefused, ClusterError, EnvironmentError_
+from lockstep.plan.builder import PlanBuilder
+from lockstep.plan.plan import TopicPlan
+from lockstep.progress import Progress
+from lockstep.pytest_plugin import Clusters
+from lockstep.recovery.ledger import LEDGER, read_ledger
+from lockstep.run import run
+from lockstep.wait import wait_until
+from lockstep_reports import write_all
+from tests.cluster.security.attempts import SCRAM_OVER_TLS
+from tests.cluster.security.searching import found_below, needles
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("secured-cluster")]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.cluster import lost_session
+from lockstep.cluster.cluster import lost_session
 
 LOST = (
     "org.apache.zookeeper.KeeperException$SessionExpiredException: KeeperErrorCode = Session expired for /brokers/ids",

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from harness.cluster.operations import require
-from harness.cluster.spec import ClusterSpec
-from harness.errors import UsageError
-from harness.ledger import LEDGER, read_ledger
-from harness.plan import Operation
+from lockstep.cluster.operations import require
+from lockstep.errors import UsageError
+from lockstep.plan.plan import Operation
+from lockstep.recovery.ledger import LEDGER, read_ledger
+from lockstep.spec.cluster import ClusterSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.pytest_plugin import RunScenario
+    from lockstep.pytest_plugin import RunScenario
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from harness.cluster.cluster import Cluster
-from harness.cluster.node import NodeState
-from harness.cluster.spec import Listener
-from harness.network.topology import Link
-from harness.pytest_plugin import Clusters
-from harness.wait import wait_until
+from lockstep.cluster.cluster import Cluster
+from lockstep.cluster.node import NodeState
+from lockstep.network.topology import Link
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import Listener
+from lockstep.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 

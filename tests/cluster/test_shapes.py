@@ -7,14 +7,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
-from harness.clients.wire.features import ask_features
-from harness.clients.wire.quorum import active_controller
-from harness.cluster.cluster import Cluster
-from harness.cluster.config import Stage
-from harness.cluster.node import NodeState
-from harness.cluster.spec import Mode
-from harness.pytest_plugin import Clusters
-from harness.wait import wait_until
+from lockstep.clients.wire.features import ask_features
+from lockstep.clients.wire.quorum import active_controller
+from lockstep.cluster.cluster import Cluster
+from lockstep.cluster.config import Stage
+from lockstep.cluster.node import NodeState
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import Mode
+from lockstep.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness.exploration import explore
-from harness.exploration.ours import CONTROLLER, GROUPS, REPLICATION, TRANSACTIONS
-from harness.exploration.specifications import SPECIFICATIONS, chosen
-from reference_model.mutants import FETCH_LEADER_EPOCH
-from reference_model.search import explore as explore_alone
+from lockstep.exploration import explore
+from lockstep.exploration.ours import CONTROLLER, GROUPS, REPLICATION, TRANSACTIONS
+from lockstep.exploration.specifications import SPECIFICATIONS, chosen
+from lockstep_model.replication.mutants import FETCH_LEADER_EPOCH
+from lockstep_model.search import explore as explore_alone
 
 QUICK = {"async-isr", *(one.name for one in (*REPLICATION, *CONTROLLER, *TRANSACTIONS, *GROUPS))}
 SLOW = {FETCH_LEADER_EPOCH}

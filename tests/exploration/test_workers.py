@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness.exploration import explore
-from harness.exploration import workers as workers_
-from harness.exploration.specifications import chosen
-from reference_model.machine import Machine, Transition
-from reference_model.search import Exploration
+from lockstep.exploration import explore
+from lockstep.exploration import workers as workers_
+from lockstep.exploration.specifications import chosen
+from lockstep_model.search import Exploration
+from lockstep_model.state_machine import Machine, Transition
 from tests.reference_model.test_search import glasses
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from harness.cluster.cluster import Cluster
-from harness.faults.fault import Proof
-from harness.faults.injector import Injector
-from harness.history.recorder import Recorder
-from harness.ledger import LEDGER, Entry, read_ledger
-from harness.plan import Inject
-from harness.targets import Target
+from lockstep.cluster.cluster import Cluster
+from lockstep.faults.fault import Proof
+from lockstep.faults.injector import Injector
+from lockstep.history.recorder import Recorder
+from lockstep.plan.plan import Inject
+from lockstep.plan.targets import Target
+from lockstep.recovery.ledger import LEDGER, Entry, read_ledger
 
 
 class Injected:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.cluster import Cluster
-from harness.targets import LeaderOf
+from lockstep.cluster.cluster import Cluster
+from lockstep.plan.targets import LeaderOf
 
 KRAFT: dict[str, Any] = {}
 ZK: dict[str, Any] = {"mode": "zk"}

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.wire.configs import Resource, ResourceType, ask_settings
-from harness.clients.wire.offsets import ask_log_end
-from harness.clients.wire.reassignments import reassign
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import ClusterSpec
-from harness.errors import FaultError, UsageError
-from harness.faults import unclean_election
-from harness.faults.administration import administer
-from harness.faults.fault import get_fault
-from harness.faults.injector import Injector
-from harness.history.recorder import Recorder
-from harness.plan import Inject
-from harness.pytest_plugin import Clusters
-from harness.targets import LeaderOf, OneTopic, WholeCluster
-from harness.wait import wait_until
+from lockstep.clients.wire.configs import Resource, ResourceType, ask_settings
+from lockstep.clients.wire.offsets import ask_log_end
+from lockstep.clients.wire.reassignments import reassign
+from lockstep.cluster.cluster import Cluster
+from lockstep.errors import FaultError, UsageError
+from lockstep.faults import unclean_election
+from lockstep.faults.fault import get_fault
+from lockstep.faults.injector import Injector
+from lockstep.faults.support.administration import administer
+from lockstep.history.recorder import Recorder
+from lockstep.plan.plan import Inject
+from lockstep.plan.targets import LeaderOf, OneTopic, WholeCluster
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import ClusterSpec
+from lockstep.wait import wait_until
 from tests.faults.injected import injected, last_fault, writing
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.faults.injector import Injector
-from harness.history.recorder import Recorder
-from harness.network.conditions import BlackHole, Open
-from harness.plan import Inject
-from harness.pytest_plugin import Clusters
-from harness.targets import ClientSide
+from lockstep.faults.injector import Injector
+from lockstep.history.recorder import Recorder
+from lockstep.network.conditions import BlackHole, Open
+from lockstep.plan.plan import Inject
+from lockstep.plan.targets import ClientSide
+from lockstep.pytest_plugin import Clusters
 from tests.faults.injected import injected, last_fault, writing
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
 

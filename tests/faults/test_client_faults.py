@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.cluster import Cluster
-from harness.errors import FaultError
-from harness.faults.client_process import ClientProcess
-from harness.faults.fault import get_fault
-from harness.ledger import LEDGER, read_ledger
-from harness.os_process import processes_of
-from harness.pytest_plugin import Clusters
-from harness.targets import WholeCluster
+from lockstep.cluster.cluster import Cluster
+from lockstep.errors import FaultError
+from lockstep.faults.fault import get_fault
+from lockstep.faults.support.client_process import ClientProcess
+from lockstep.plan.targets import WholeCluster
+from lockstep.pytest_plugin import Clusters
+from lockstep.recovery.ledger import LEDGER, read_ledger
+from lockstep.recovery.os_process import processes_of
 from tests.faults.injected import injected, last_fault
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import ClusterSpec
-from harness.errors import UsageError
-from harness.faults import clock_skew
-from harness.faults.fault import get_fault
-from harness.pytest_plugin import Clusters
-from harness.targets import ActiveController, OneBroker
-from harness.wait import wait_until
+from lockstep.cluster.cluster import Cluster
+from lockstep.errors import UsageError
+from lockstep.faults import clock_skew
+from lockstep.faults.fault import get_fault
+from lockstep.plan.targets import ActiveController, OneBroker
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import ClusterSpec
+from lockstep.wait import wait_until
 from tests.faults.injected import injected
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, shapes
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.faults.roles import controller
-from harness.network.conditions import Open
-from harness.pytest_plugin import Clusters
-from harness.targets import ActiveController
+from lockstep.faults.support.roles import controller
+from lockstep.network.conditions import Open
+from lockstep.plan.targets import ActiveController
+from lockstep.pytest_plugin import Clusters
 from tests.faults.injected import injected
 from tests.faults.shapes import GROUP, KRAFT, KRAFT_QUORUM, ZK, new_topic, shapes
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from harness.cluster.cluster import Cluster
-from harness.errors import FaultError
-from harness.faults.fault import get_fault
-from harness.pytest_plugin import Clusters
-from harness.targets import FollowerOf
+from lockstep.cluster.cluster import Cluster
+from lockstep.errors import FaultError
+from lockstep.faults.fault import get_fault
+from lockstep.plan.targets import FollowerOf
+from lockstep.pytest_plugin import Clusters
 from tests.faults.injected import injected, last_fault
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
 

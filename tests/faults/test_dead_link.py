@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.spec import Listener
-from harness.network.conditions import BlackHole, Open
-from harness.pytest_plugin import Clusters
-from harness.targets import ClientSide
+from lockstep.network.conditions import BlackHole, Open
+from lockstep.plan.targets import ClientSide
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import Listener
 from tests.faults.injected import injected, writing
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.node import NodeState
-from harness.cluster.process import ProcessNode
-from harness.faults import disk_full
-from harness.faults.fault import get_fault
-from harness.pytest_plugin import Clusters
-from harness.targets import FollowerOf
-from harness.wait import WaitTimeout
+from lockstep.cluster.node import NodeState
+from lockstep.cluster.process import ProcessNode
+from lockstep.faults import disk_full
+from lockstep.faults.fault import get_fault
+from lockstep.plan.targets import FollowerOf
+from lockstep.pytest_plugin import Clusters
+from lockstep.wait import WaitTimeout
 from tests.faults.injected import injected, last_fault, writing
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
 

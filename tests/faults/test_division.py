@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.spec import CLIENT_LISTENERS, ClusterSpec, Listener
-from harness.faults.fault import get_fault
-from harness.faults.roles import controller
-from harness.network.conditions import Open
-from harness.network.topology import Link
-from harness.pytest_plugin import Clusters
-from harness.targets import WholeCluster
+from lockstep.faults.fault import get_fault
+from lockstep.faults.support.roles import controller
+from lockstep.network.conditions import Open
+from lockstep.network.topology import Link
+from lockstep.plan.targets import WholeCluster
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import CLIENT_LISTENERS, ClusterSpec, Listener
 from tests.faults.injected import injected
 from tests.faults.shapes import COMBINED, GROUP, KRAFT, KRAFT_QUORUM, ZK, ZK_ENSEMBLE, new_topic, shapes
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from harness.clients.wire.offsets import ask_log_end
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import ClusterSpec, Security
-from harness.errors import UsageError
-from harness.faults.fault import get_fault
-from harness.faults.injector import Injector
-from harness.history.recorder import Recorder
-from harness.network.conditions import Open
-from harness.plan import Inject
-from harness.pytest_plugin import Clusters
-from harness.targets import ClientSide, Target
-from harness.wait import wait_until
+from lockstep.clients.wire.offsets import ask_log_end
+from lockstep.cluster.cluster import Cluster
+from lockstep.errors import UsageError
+from lockstep.faults.fault import get_fault
+from lockstep.faults.injector import Injector
+from lockstep.history.recorder import Recorder
+from lockstep.network.conditions import Open
+from lockstep.plan.plan import Inject
+from lockstep.plan.targets import ClientSide, Target
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import ClusterSpec, Security
+from lockstep.wait import wait_until
 from tests.faults.injected import injected, last_fault, writing
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
 
@@ -56,7 +56,7 @@ def test_writers_meet_with_it(lockstep_clusters: Clusters, tmp_path: Path, shape
 def test_frames_that_never_come_prove_nothing(
     lockstep_clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: Target | None
 ) -> None:
-    monkeypatch.setattr("harness.faults.frames.BIT_S", 1.0)
+    monkeypatch.setattr("lockstep.faults.frames.BIT_S", 1.0)
     cluster = lockstep_clusters.get()
     written, named = new_topic(cluster), new_topic(cluster)
     client_id = {"client_id": "nobody"} if target else {}

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.spec import ClusterSpec
-from harness.faults.fault import FaultKind, find_faults
-from harness.ledger import LEDGER, read_ledger
-from harness.wait import wait_until
-from tests.conftest import LOCKSTEP, Lockstep
-from tests.test_heal_after_kill import survivors
+from lockstep.faults.fault import FaultKind, find_faults
+from lockstep.recovery.ledger import LEDGER, read_ledger
+from lockstep.spec.cluster import ClusterSpec
+from lockstep.wait import wait_until
+from tests.command import LOCKSTEP, Lockstep
+from tests.test_heal import survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 SCENARIO = """
-from harness import PlanBuilder, scenario
-from harness.storm import targets_of
-from harness.faults.fault import get_fault
+from lockstep import PlanBuilder, scenario
+from lockstep.faults.storm import targets_of
+from lockstep.faults.fault import get_fault
 
 
 @scenario(summary="One fault, and time to kill the harness in", cluster={cluster!r})

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.cluster import Cluster
-from harness.cluster.docker import engine_available
-from harness.pytest_plugin import Clusters
-from harness.targets import LeaderOf, OneTopic, WholeCluster
+from lockstep.cluster.cluster import Cluster
+from lockstep.cluster.docker import engine_available
+from lockstep.plan.targets import LeaderOf, OneTopic, WholeCluster
+from lockstep.pytest_plugin import Clusters
 from tests.faults.injected import injected
 
 AVAILABLE, REASON = engine_available()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.spec import CLIENT_LISTENERS, Listener
-from harness.network.conditions import BlackHole, OneWay, Open
-from harness.pytest_plugin import Clusters
-from harness.targets import OneBroker
+from lockstep.network.conditions import BlackHole, OneWay, Open
+from lockstep.plan.targets import OneBroker
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import CLIENT_LISTENERS, Listener
 from tests.faults.injected import injected
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.cluster import Cluster
-from harness.cluster.node import NodeState
-from harness.errors import ClusterError
-from harness.faults.injector import Injector
-from harness.faults.outage import Kill
-from harness.history.recorder import Recorder
-from harness.ledger import LEDGER, Entry, read_ledger
-from harness.plan import Inject
-from harness.targets import LeaderOf, OneBroker
+from lockstep.cluster.cluster import Cluster
+from lockstep.cluster.node import NodeState
+from lockstep.errors import ClusterError
+from lockstep.faults.injector import Injector
+from lockstep.faults.outage import Kill
+from lockstep.history.recorder import Recorder
+from lockstep.plan.plan import Inject
+from lockstep.plan.targets import LeaderOf, OneBroker
+from lockstep.recovery.ledger import LEDGER, Entry, read_ledger
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.node import NodeState
-from harness.cluster.spec import ClusterSpec
-from harness.errors import FaultError
-from harness.faults.fault import get_fault
-from harness.pytest_plugin import Clusters
-from harness.targets import OneBroker
-from harness.wait import wait_until
+from lockstep.cluster.node import NodeState
+from lockstep.errors import FaultError
+from lockstep.faults.fault import get_fault
+from lockstep.plan.targets import OneBroker
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import ClusterSpec
+from lockstep.wait import wait_until
 from tests.faults.injected import injected, last_fault
 from tests.faults.shapes import GROUP, new_topic, shapes
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from harness.clients.wire.offsets import ask_log_end
-from harness.cluster.cluster import Cluster
-from harness.errors import FaultError, UsageError
-from harness.faults.fault import get_fault
-from harness.pytest_plugin import Clusters
-from harness.targets import FollowerOf, OneBroker, WholeCluster
+from lockstep.clients.wire.offsets import ask_log_end
+from lockstep.cluster.cluster import Cluster
+from lockstep.errors import FaultError, UsageError
+from lockstep.faults.fault import get_fault
+from lockstep.plan.targets import FollowerOf, OneBroker, WholeCluster
+from lockstep.pytest_plugin import Clusters
 from tests.faults.injected import injected
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, shapes
 

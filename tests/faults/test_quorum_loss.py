@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.spec import Mode
-from harness.faults.roles import controller
-from harness.pytest_plugin import Clusters
-from harness.targets import WholeCluster
+from lockstep.faults.support.roles import controller
+from lockstep.plan.targets import WholeCluster
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import Mode
 from tests.faults.injected import injected
 from tests.faults.shapes import COMBINED, GROUP, KRAFT, KRAFT_QUORUM, ZK_ENSEMBLE, new_topic, shapes
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.wire.offsets import ask_log_end
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import Listener
-from harness.faults import replication_cut
-from harness.faults.injector import Injector
-from harness.history.recorder import Recorder
-from harness.network.topology import Link
-from harness.plan import Inject
-from harness.targets import LeaderOf
+from lockstep.clients.wire.offsets import ask_log_end
+from lockstep.cluster.cluster import Cluster
+from lockstep.faults import replication_cut
+from lockstep.faults.injector import Injector
+from lockstep.history.recorder import Recorder
+from lockstep.network.topology import Link
+from lockstep.plan.plan import Inject
+from lockstep.plan.targets import LeaderOf
+from lockstep.spec.cluster import Listener
 from tests.faults.injected import last_fault, writing
 
 pytestmark = [

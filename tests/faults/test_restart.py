@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.errors import FaultError
-from harness.faults.fault import get_fault
-from harness.pytest_plugin import Clusters
-from harness.targets import ActiveController, OneBroker, OneZooKeeper, Target, WholeCluster
+from lockstep.errors import FaultError
+from lockstep.faults.fault import get_fault
+from lockstep.plan.targets import ActiveController, OneBroker, OneZooKeeper, Target, WholeCluster
+from lockstep.pytest_plugin import Clusters
 from tests.faults.injected import injected
 from tests.faults.shapes import GROUP, KRAFT, ZK, leader_of, new_topic, shapes
 

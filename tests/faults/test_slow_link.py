@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.spec import ClusterSpec, Security
-from harness.errors import UsageError
-from harness.faults.fault import get_fault
-from harness.faults.injector import Injector
-from harness.history.recorder import Recorder
-from harness.network.conditions import Open
-from harness.plan import Inject
-from harness.pytest_plugin import Clusters
-from harness.targets import ActiveController, ClientSide, OneBroker
+from lockstep.errors import UsageError
+from lockstep.faults.fault import get_fault
+from lockstep.faults.injector import Injector
+from lockstep.history.recorder import Recorder
+from lockstep.network.conditions import Open
+from lockstep.plan.plan import Inject
+from lockstep.plan.targets import ActiveController, ClientSide, OneBroker
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import ClusterSpec, Security
 from tests.faults.injected import injected, last_fault, writing
 from tests.faults.shapes import GROUP, KRAFT, SASL, ZK, leader_of, new_topic, shapes
 

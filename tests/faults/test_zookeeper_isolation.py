@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.spec import ClusterSpec
-from harness.faults.fault import get_fault
-from harness.pytest_plugin import Clusters
-from harness.targets import OneBroker, Target, WholeCluster
+from lockstep.faults.fault import get_fault
+from lockstep.plan.targets import OneBroker, Target, WholeCluster
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import ClusterSpec
 from tests.faults.injected import injected
 from tests.faults.shapes import GROUP, ZK, new_topic
 

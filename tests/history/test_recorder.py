@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.errors import EnvironmentError_, HistoryError
-from harness.history import OperationLine, ProcessLine, Recorder, RecordLine
-from harness.history.schema import Outcome, Role
+from lockstep.errors import EnvironmentError_, HistoryError
+from lockstep.history import OperationLine, ProcessLine, Recorder, RecordLine
+from lockstep.history.schema import Outcome, Role
 
 
 def lines(run: Path, table: str) -> list[dict[str, object]]:
@@ -52,7 +52,7 @@ def test_a_batch_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_killed_recorder_loses_nothing_it_was_given(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from harness.history import *\n"
+        "import os, signal, sys; from pathlib import Path; from lockstep.history import *\n"
         "recorder = Recorder(Path(sys.argv[1]), 'r')\n"
         "recorder.write('operations', [OperationLine(op=op) for op in range(1000)])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -8,8 +8,8 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import HistoryError
-from harness.history import (
+from lockstep.errors import HistoryError
+from lockstep.history import (
     FaultLine,
     ObservationLine,
     OperationLine,
@@ -20,7 +20,7 @@ from harness.history import (
     read_meta,
     seal,
 )
-from harness.history.schema import SEALED, Direction, History, Outcome, Role, Topic
+from lockstep.history.schema import SEALED, Direction, History, Outcome, Role, Topic
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.network.server_binary import toxiproxy_server
-from harness.network.toxiproxy import ProxyServer
-from harness.progress import Progress
-from harness.wait import wait_until
+from lockstep.network.server_binary import toxiproxy_server
+from lockstep.network.toxiproxy import ProxyServer
+from lockstep.progress import Progress
+from lockstep.wait import wait_until
 from tests.network.wires import Wires, free_address
 
 

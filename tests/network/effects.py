@@ -18,17 +18,17 @@ from functools import partial
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from harness.clients.wire.connection import Connection
-from harness.clients.wire.metadata import ask_metadata, metadata
-from harness.clients.wire.offsets import ask_log_end
-from harness.clients.wire.topics import create_topic
-from harness.closeable import Closeable
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import Listener
-from harness.network.conditions import BlackHole, Condition, Cut, Delay, OneWay, Reset, Throttle
-from harness.network.links import Traffic
-from harness.network.topology import CLIENT_SIDES, Link
-from harness.wait import wait_until
+from lockstep.clients.wire.connection import Connection
+from lockstep.clients.wire.metadata import ask_metadata, metadata
+from lockstep.clients.wire.offsets import ask_log_end
+from lockstep.clients.wire.topics import create_topic
+from lockstep.closeable import Closeable
+from lockstep.cluster.cluster import Cluster
+from lockstep.network.conditions import BlackHole, Condition, Cut, Delay, OneWay, Reset, Throttle
+from lockstep.network.links import Traffic
+from lockstep.network.topology import CLIENT_SIDES, Link
+from lockstep.spec.cluster import Listener
+from lockstep.wait import wait_until
 
 PATIENCE_S = 60.0
 IMPATIENCE_MS = 3000

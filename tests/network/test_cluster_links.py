@@ -10,11 +10,11 @@ from functools import partial
 
 import pytest
 
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import Listener, Mode
-from harness.network.conditions import BlackHole, Condition, Cut, OneWay, Reset
-from harness.network.topology import Link
-from harness.pytest_plugin import Clusters
+from lockstep.cluster.cluster import Cluster
+from lockstep.network.conditions import BlackHole, Condition, Cut, OneWay, Reset
+from lockstep.network.topology import Link
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import Listener, Mode
 from tests.network.effects import (
     CONDITIONS,
     NARROW,

@@ -14,15 +14,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from kio.schema.errors import ErrorCode
 
-from harness.clients.wire.connection import Connection
-from harness.clients.wire.metadata import metadata
-from harness.clients.wire.offsets import ask_log_end
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import Listener, Mode
-from harness.network.conditions import Frames
-from harness.network.frames import Answer, Drop, Hold, Postpone, Rule, Side
-from harness.pytest_plugin import Clusters
-from harness.wait import wait_until
+from lockstep.clients.wire.connection import Connection
+from lockstep.clients.wire.metadata import metadata
+from lockstep.clients.wire.offsets import ask_log_end
+from lockstep.cluster.cluster import Cluster
+from lockstep.network.conditions import Frames
+from lockstep.network.frames import Answer, Drop, Hold, Postpone, Rule, Side
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import Listener, Mode
+from lockstep.wait import wait_until
 from tests.network.effects import client_link
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

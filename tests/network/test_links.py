@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness.cluster.spec import Listener
-from harness.errors import ClusterError, UsageError
-from harness.network.conditions import BlackHole, Condition, Cut, Delay, HalfOpen, OneWay, Open, Reset, Throttle
-from harness.network.links import Links, Route, Traffic
-from harness.network.topology import Link
-from harness.network.toxiproxy import ProxyServer
-from harness.wait import wait_until
+from lockstep.errors import ClusterError, UsageError
+from lockstep.network.conditions import BlackHole, Condition, Cut, Delay, HalfOpen, OneWay, Open, Reset, Throttle
+from lockstep.network.links import Links, Route, Traffic
+from lockstep.network.topology import Link
+from lockstep.network.toxiproxy import ProxyServer
+from lockstep.spec.cluster import Listener
+from lockstep.wait import wait_until
 from tests.network.wires import PATIENCE_S, Ends, Wires, free_address, passes, receive, silent, works
 
 EVERY: tuple[Condition, ...] = (

@@ -4,10 +4,10 @@ import socket
 
 import pytest
 
-from harness.cluster.spec import ClusterSpec, Listener
-from harness.errors import EnvironmentError_, UsageError
-from harness.network.loopback import PORT_BASE_VARIABLE, PORT_BASES, Subnet, free_subnet
-from harness.network.topology import Link, links_of
+from lockstep.errors import EnvironmentError_, UsageError
+from lockstep.network.loopback import PORT_BASE_VARIABLE, PORT_BASES, Subnet, free_subnet
+from lockstep.network.topology import Link, links_of
+from lockstep.spec.cluster import ClusterSpec, Listener
 
 SPEC = ClusterSpec()
 
@@ -50,7 +50,7 @@ def test_a_range_that_others_use_is_left_for_the_next() -> None:
         other.listen()
         taken = other.getsockname()[1]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("harness.network.loopback.PORT_BASES", (taken, *PORT_BASES))
+            patch.setattr("lockstep.network.loopback.PORT_BASES", (taken, *PORT_BASES))
             with free_subnet(SPEC) as subnet:
                 assert subnet.port_base != taken
 

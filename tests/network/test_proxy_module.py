@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from harness.network.server_binary import BUILD_OPTIONS, BUILD_SETTINGS, MODULE, find_go
+from lockstep.network.server_binary import BUILD_OPTIONS, BUILD_SETTINGS, MODULE, find_go
 
 
 def test_the_go_module_passes_its_own_tests() -> None:

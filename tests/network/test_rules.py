@@ -16,14 +16,14 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
-from harness.clients.wire.connection import Connection
-from harness.cluster.spec import Listener
-from harness.errors import UsageError
-from harness.network.conditions import Frames
-from harness.network.frames import ANSWERABLE, APIS, PARTITIONED, Answer, Drop, Hold, Postpone, Rule, Side
-from harness.network.links import Links
-from harness.network.topology import Link
-from harness.network.toxiproxy import ProxyServer
+from lockstep.clients.wire.connection import Connection
+from lockstep.errors import UsageError
+from lockstep.network.conditions import Frames
+from lockstep.network.frames import ANSWERABLE, APIS, PARTITIONED, Answer, Drop, Hold, Postpone, Rule, Side
+from lockstep.network.links import Links
+from lockstep.network.topology import Link
+from lockstep.network.toxiproxy import ProxyServer
+from lockstep.spec.cluster import Listener
 from tests.network.wires import Wires
 
 CODE = ErrorCode.not_coordinator

@@ -6,11 +6,11 @@ import itertools
 import socket
 from typing import NamedTuple
 
-from harness.closeable import Closeable
-from harness.cluster.spec import Listener
-from harness.network.links import Links, Route
-from harness.network.topology import Address, Link
-from harness.network.toxiproxy import ProxyServer
+from lockstep.closeable import Closeable
+from lockstep.network.links import Links, Route
+from lockstep.network.topology import Address, Link
+from lockstep.network.toxiproxy import ProxyServer
+from lockstep.spec.cluster import Listener
 
 PATIENCE_S = 20.0
 SILENCE_S = 0.3

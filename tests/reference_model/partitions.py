@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from reference_model.controller import Controller
-from reference_model.parameters import Mode, Parameters
-from reference_model.registration import NO_LEADER, BrokerRegistration, Brokers, Registration
+from lockstep_model.controller import Controller
+from lockstep_model.parameters import Mode, Parameters
+from lockstep_model.registration import NO_LEADER, BrokerRegistration, Brokers, Registration
 
 ZK = Parameters(mode=Mode.ZK, elr=False, epoch_bump_on_isr_shrink=True, min_isr=2)
 KRAFT = Parameters(elr=False, min_isr=2)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reference_model.log import Log, Record
-from reference_model.parameters import Mode, Parameters
-from reference_model.registration import BrokerRegistration, Registration
-from reference_model.replica import Leadership, Progress, Registered, Replica, learn
-from reference_model.replica_fetch import ReplicaFetched, answer, request, take
+from lockstep_model.parameters import Mode, Parameters
+from lockstep_model.partition.log import Log, Record
+from lockstep_model.partition.replica import Leadership, Progress, Registered, Replica, learn
+from lockstep_model.partition.replica_fetch import ReplicaFetched, answer, request, take
+from lockstep_model.registration import BrokerRegistration, Registration
 
 KRAFT = Parameters(elr=False, min_isr=1)
 ZK = Parameters(mode=Mode.ZK, elr=False, epoch_bump_on_isr_shrink=True, min_isr=1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reference_model.coordinators import Coordinating, heartbeat_refusal, refusal, sync_refusal, write_error
-from reference_model.errors import Error
+from lockstep_model.coordinators import Coordinating, heartbeat_refusal, refusal, sync_refusal, write_error
+from lockstep_model.errors import Error
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reference_model.guarantees import FURTHER, GUARANTEES, NAMED, Configuration, Faults, Guarantee, Required
+from lockstep_model.guarantees import FURTHER, GUARANTEES, NAMED, Configuration, Faults, Guarantee, Required
 
 FURTHER_NAMED: dict[str, Guarantee] = {guarantee.name: guarantee for guarantee in FURTHER}
 HELD, PERMITTED, NOT_APPLICABLE = Required.HELD, Required.PERMITTED, Required.NOT_APPLICABLE

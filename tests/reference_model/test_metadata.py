@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference_model.errors import Error
-from reference_model.metadata import PartitionMetadata, describe
-from reference_model.parameters import Parameters
-from reference_model.registration import NO_LEADER, BrokerRegistration, Registration
+from lockstep_model.errors import Error
+from lockstep_model.metadata import PartitionMetadata, describe
+from lockstep_model.parameters import Parameters
+from lockstep_model.registration import NO_LEADER, BrokerRegistration, Registration
 
 ALIVE = BrokerRegistration(epoch=1)
 BROKERS = {0: ALIVE, 1: ALIVE, 2: ALIVE}

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from reference_model.published import async_isr
-from reference_model.published.replication import MUTANTS, VARIANTS, Bounds, replication
-from reference_model.search import Exploration, explore
+from lockstep_model.published import async_isr
+from lockstep_model.published.replication import MUTANTS, VARIANTS, Bounds, replication
+from lockstep_model.search import Exploration, explore
 
 
 class Figures(NamedTuple):

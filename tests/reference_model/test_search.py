@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from reference_model.machine import Action, Invariant, Machine, Outcomes, Part, Rule, Symmetry, Transition
-from reference_model.published.replication import VARIANTS, Bounds, replication
-from reference_model.search import Expansion, Packing, Progress, explore
+from lockstep_model.published.replication import VARIANTS, Bounds, replication
+from lockstep_model.search import Expansion, Packing, Progress, explore
+from lockstep_model.state_machine import Action, Invariant, Machine, Outcomes, Part, Rule, Symmetry, Transition
 
 
 class Glass(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference_model.cluster import Broker, Places
-from reference_model.machine import Action, Machine, State
+from lockstep_model.replication.state import Broker, Places
+from lockstep_model.state_machine import Action, Machine, State
 
 ALL_LEARN = "all learn what the controller decided"
 

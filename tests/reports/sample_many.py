@@ -7,18 +7,18 @@ from pathlib import Path
 
 import msgspec
 
-from harness.lockstep.conformance import Finding
-from harness.lockstep.conformance.session import (
+from lockstep.stepper.conformance import Finding
+from lockstep.stepper.conformance.suite import (
     ClaimVerdict,
     ConformanceVerdict,
     ScriptVerdict,
     conformance,
 )
-from harness.lockstep.controls import Spread, WrongModelFound
-from harness.lockstep.replaying.running import Turn
-from harness.lockstep.replaying.session import RetraceVerdict, Skipped, TraceVerdict, trace_walk, walk_of
-from harness.lockstep.seeded import SeededWalk, WalksVerdict
-from harness.lockstep.session import WalkVerdict, worst
+from lockstep.stepper.controls.evaluation import Spread, WrongModelFound
+from lockstep.stepper.retrace.runner import Turn
+from lockstep.stepper.retrace.suite import RetraceVerdict, Skipped, TraceVerdict, trace_walk, walk_of
+from lockstep.stepper.session import WalkVerdict, worst
+from lockstep.stepper.walk.seeds import SeededWalk, WalksVerdict
 from tests.reports import sample_walks
 from tests.reports.sample_runs import BREAKOUT, HOSTILE
 from tests.reports.sample_walks import COVERAGE, DIVERGED, LINES

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from harness.history.schema import value_id
+from lockstep.history.schema import value_id
 
 SECOND = 1_000_000_000
 ORIGIN_NS = 3_600 * SECOND

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from harness.lockstep.controls import Control
-from harness.lockstep.coverage import CauseCount, Coverage
-from harness.lockstep.replaying.performing import Outcome, Performed
-from harness.lockstep.replaying.running import Told, Turn
-from harness.lockstep.replaying.session import TraceVerdict, trace_walk
-from harness.lockstep.session import Diverged, StepLine, WalkVerdict
-from harness.lockstep.steps import Kill, Read, Step, Until, Wait, Write
-from harness.lockstep.wording import Believed, Way
-from harness.node_logs import Excerpt
+from lockstep.node_logs import Excerpt
+from lockstep.stepper.controls.evaluation import Control
+from lockstep.stepper.driver.actions import Kill, Read, Step, Until, Wait, Write
+from lockstep.stepper.model.description import Believed, Way
+from lockstep.stepper.retrace.performer import Outcome, Performed
+from lockstep.stepper.retrace.runner import Told, Turn
+from lockstep.stepper.retrace.suite import TraceVerdict, trace_walk
+from lockstep.stepper.session import Diverged, StepLine, WalkVerdict
+from lockstep.stepper.walk.coverage import CauseCount, Coverage
 from tests.reports.sample_runs import BREAKOUT, HOSTILE
 
 COMMAND = "lockstep step --seed 7 --steps 4 --mode zk"

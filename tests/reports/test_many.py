@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser
 
-import reports
-from harness.cli.main import run_cli
-from harness.errors import ExitCode, UsageError
-from reports.conformance import SCRIPTS, claims_of
-from reports.retrace import COUNTEREXAMPLES
-from reports.walks import WALKS
+import lockstep_reports as reports
+from lockstep.cli.main import run_cli
+from lockstep.errors import ExitCode, UsageError
+from lockstep_reports.conformance import SCRIPTS, claims_of
+from lockstep_reports.retrace import COUNTEREXAMPLES
+from lockstep_reports.walks import WALKS
 from tests.reports import sample_many
 from tests.reports.browsing import watched
 from tests.reports.reading import Element, read, section

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser
 
-import reports
+import lockstep_reports as reports
 from tests.reports import sample_runs
 from tests.reports.browsing import watched
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-import reports
+import lockstep_reports as reports
 from tests.reports import sample_runs
 
 RUN = "20261116T080000Z-leader-kill-7"

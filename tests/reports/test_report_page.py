@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-import reports
-from harness.errors import EnvironmentError_, HistoryError, UsageError
+import lockstep_reports as reports
+from lockstep.errors import EnvironmentError_, HistoryError, UsageError
 from tests.reports import sample_runs
 from tests.reports.reading import Element, read, section
 

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser
 
-import reports
-from harness.cli.main import run_cli
-from harness.errors import ExitCode, HistoryError, UsageError
-from reports.walk import SHOWN_STEPS, load_walk
+import lockstep_reports as reports
+from lockstep.cli.main import run_cli
+from lockstep.errors import ExitCode, HistoryError, UsageError
+from lockstep_reports.walk import SHOWN_STEPS, load_walk
 from tests.reports import sample_walks
 from tests.reports.browsing import watched
 from tests.reports.reading import Element, read, section

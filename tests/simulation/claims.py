@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.history.schema import Outcome
-from harness.simulation import Planted
+from lockstep.history.schema import Outcome
+from lockstep.simulation import Planted
 from tests.simulation.runs import Row, Simulated, Transaction
 
 Claim = Callable[[Simulated, Planted], bool]

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from harness.simulation import PLANTED, Planted, Settings, simulate
+from lockstep.simulation import PLANTED, Planted, Settings, simulate
 
 Row = dict[str, Any]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.simulation import BUGS, Planted, Settings, simulate
+from lockstep.errors import UsageError
+from lockstep.simulation import BUGS, Planted, Settings, simulate
 from tests.simulation.claims import CLAIMS, TABLES
 from tests.simulation.runs import Simulated, different, make
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.history.schema import Outcome
+from lockstep.history.schema import Outcome
 from tests.simulation.runs import Simulated, make
 
 

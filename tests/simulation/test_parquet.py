@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.simulation import thrift
-from harness.simulation.parquet import PartWriter, join
+from lockstep.simulation import thrift
+from lockstep.simulation.parquet import PartWriter, join
 
 FIELDS: list[pa.Field[Any]] = [
     pa.field("a", pa.int64(), nullable=False),

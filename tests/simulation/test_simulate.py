@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from harness.errors import UsageError
-from harness.history.store import open_history
-from harness.plan import read_plan
-from harness.rundir import read_run_info
-from harness.simulation import BUGS, Planted, Settings, simulate
-from reference_model.guarantees import NAMED
-from tests.conftest import Lockstep
+from lockstep.errors import UsageError
+from lockstep.history.store import open_history
+from lockstep.plan.plan import read_plan
+from lockstep.rundir import read_run_info
+from lockstep.simulation import BUGS, Planted, Settings, simulate
+from lockstep_model.guarantees import NAMED
+from tests.command import Lockstep
 
 if TYPE_CHECKING:
-    from harness.checker import SparkStarter, Verdict
+    from lockstep.checker import SparkStarter, Verdict
 
 
 def digests(directory: Path) -> dict[str, str]:
@@ -120,7 +120,7 @@ def judged(
     request: pytest.FixtureRequest, lockstep_spark: SparkStarter, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Judged]:
     """Runs without a bug, and one for every bug that a test asks for, judged in one set of jobs."""
-    from harness.checker import judge
+    from lockstep.checker import judge
 
     root = tmp_path_factory.mktemp("judged")
     asked = {name for item in request.session.items for name in JUDGED + SEEDS if item.name.endswith(f"[{name}]")}

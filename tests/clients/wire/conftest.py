@@ -9,23 +9,23 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from kio.schema.errors import ErrorCode
 
-from harness.clients.wire.connection import Connection
-from harness.clients.wire.coordinators import KeyType, ask_coordinator, ask_transaction
-from harness.clients.wire.elections import Election, elect_leader
-from harness.clients.wire.features import features
-from harness.clients.wire.fetch import fetch
-from harness.clients.wire.groups import offset_fetch
-from harness.clients.wire.metadata import PartitionView
-from harness.clients.wire.reassignments import is_moving, reassign
-from harness.clients.wire.records import Batch, Producer
-from harness.clients.wire.refusals import Refused, RefusedForNow
-from harness.clients.wire.transactions import init_producer_id
-from harness.cluster.cluster import Cluster
-from harness.cluster.spec import Listener, Mode
-from harness.network.conditions import Cut
-from harness.network.topology import Link
-from harness.pytest_plugin import Clusters
-from harness.wait import wait_until
+from lockstep.clients.wire.connection import Connection
+from lockstep.clients.wire.coordinators import KeyType, ask_coordinator, ask_transaction
+from lockstep.clients.wire.elections import Election, elect_leader
+from lockstep.clients.wire.features import features
+from lockstep.clients.wire.fetch import fetch
+from lockstep.clients.wire.groups import offset_fetch
+from lockstep.clients.wire.metadata import PartitionView
+from lockstep.clients.wire.reassignments import is_moving, reassign
+from lockstep.clients.wire.records import Batch, Producer
+from lockstep.clients.wire.refusals import Refused, RefusedForNow
+from lockstep.clients.wire.transactions import init_producer_id
+from lockstep.cluster.cluster import Cluster
+from lockstep.network.conditions import Cut
+from lockstep.network.topology import Link
+from lockstep.pytest_plugin import Clusters
+from lockstep.spec.cluster import Listener, Mode
+from lockstep.wait import wait_until
 
 PATIENCE_S = 60.0
 RACKS = ("east", "west", "north")

@@ -8,9 +8,9 @@ import pytest
 from kio.schema.produce.v11.request import ProduceRequest
 from kio.static.primitive import i16
 
-from harness.clients.wire.connection import framed, milliseconds
-from harness.clients.wire.metadata import metadata
-from harness.wait import wait_until
+from lockstep.clients.wire.connection import framed, milliseconds
+from lockstep.clients.wire.metadata import metadata
+from lockstep.wait import wait_until
 from tests.clients.wire.conftest import PATIENCE_S, Wire
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

@@ -22,10 +22,10 @@ from kio.serial import entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import ResponsePayload
 
-from harness.clients.wire.connection import Connection, Pending, framed, milliseconds
-from harness.errors import ClusterError
-from harness.network.topology import Address
-from harness.wait import wait_until
+from lockstep.clients.wire.connection import Connection, Pending, framed, milliseconds
+from lockstep.errors import ClusterError
+from lockstep.network.topology import Address
+from lockstep.wait import wait_until
 from tests.clients.test_connection import HERE, issued, over_tls
 
 REQUEST = HeartbeatRequest(group_id=GroupId("g"), generation_id=i32(1), member_id="m")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from kio.schema.errors import ErrorCode
 
-from harness.clients.wire.connection import Connection
-from harness.clients.wire.fetch import Divergence, fetch
-from harness.clients.wire.produce import produce
-from harness.clients.wire.records import NO_PRODUCER, Batch
-from harness.wait import wait_until
+from lockstep.clients.wire.connection import Connection
+from lockstep.clients.wire.fetch import Divergence, fetch
+from lockstep.clients.wire.produce import produce
+from lockstep.clients.wire.records import NO_PRODUCER, Batch
+from lockstep.wait import wait_until
 from tests.clients.wire.conftest import PATIENCE_S, Wire, one
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

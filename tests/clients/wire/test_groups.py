@@ -7,9 +7,9 @@ import uuid
 import pytest
 from kio.schema.errors import ErrorCode
 
-from harness.clients.wire.connection import Connection
-from harness.clients.wire.coordinators import KeyType
-from harness.clients.wire.groups import (
+from lockstep.clients.wire.connection import Connection
+from lockstep.clients.wire.coordinators import KeyType
+from lockstep.clients.wire.groups import (
     JOIN,
     LEAVE,
     NO_MEMBER,
@@ -25,7 +25,7 @@ from harness.clients.wire.groups import (
     offset_fetch,
     sync_group,
 )
-from harness.wait import wait_until
+from lockstep.wait import wait_until
 from tests.clients.wire.conftest import ONLY_KRAFT, ONLY_ZK, PATIENCE_S, Wire, unique
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kio.schema.errors import ErrorCode
 
-from harness.clients.wire.offsets import (
+from lockstep.clients.wire.offsets import (
     DEBUGGING_REPLICA,
     EARLIEST,
     HIGH_WATERMARK,
@@ -19,9 +19,9 @@ from harness.clients.wire.offsets import (
     list_offsets,
     offset_for_leader_epoch,
 )
-from harness.clients.wire.produce import ACKS_LEADER, produce
-from harness.clients.wire.records import Batch
-from harness.errors import ClusterError
+from lockstep.clients.wire.produce import ACKS_LEADER, produce
+from lockstep.clients.wire.records import Batch
+from lockstep.errors import ClusterError
 from tests.clients.wire.conftest import Wire, one
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

@@ -8,11 +8,11 @@ import select
 import pytest
 from kio.schema.errors import ErrorCode
 
-from harness.clients.wire.fetch import DEBUGGING_CONSUMER, fetch
-from harness.clients.wire.offsets import DEBUGGING_REPLICA, LATEST, list_offsets
-from harness.clients.wire.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, CurrentLeader, produce
-from harness.clients.wire.records import Batch, Producer
-from harness.wait import wait_until
+from lockstep.clients.wire.fetch import DEBUGGING_CONSUMER, fetch
+from lockstep.clients.wire.offsets import DEBUGGING_REPLICA, LATEST, list_offsets
+from lockstep.clients.wire.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, CurrentLeader, produce
+from lockstep.clients.wire.records import Batch, Producer
+from lockstep.wait import wait_until
 from tests.clients.wire.conftest import PATIENCE_S, Wire, new_producer, one
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

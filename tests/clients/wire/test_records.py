@@ -10,7 +10,7 @@ import pytest
 from crc32c import crc32c
 from kio.records.readers import read_batch
 
-from harness.clients.wire.records import CONTROL, NO_PRODUCER, TRANSACTIONAL, Batch, Marker, Producer, encode, parse
+from lockstep.clients.wire.records import CONTROL, NO_PRODUCER, TRANSACTIONAL, Batch, Marker, Producer, encode, parse
 
 SOMEBODY = Producer(id=4_000_000_000, epoch=3)
 

@@ -7,14 +7,14 @@ import dataclasses
 import pytest
 from kio.schema.errors import ErrorCode
 
-from harness.clients.wire.connection import Connection
-from harness.clients.wire.coordinators import KeyType
-from harness.clients.wire.fetch import Aborted, Fetched, Isolation, fetch
-from harness.clients.wire.groups import FetchedOffset, offset_fetch
-from harness.clients.wire.offsets import LATEST, list_offsets
-from harness.clients.wire.produce import Produced, produce
-from harness.clients.wire.records import NO_PRODUCER, Batch, Producer
-from harness.clients.wire.transactions import (
+from lockstep.clients.wire.connection import Connection
+from lockstep.clients.wire.coordinators import KeyType
+from lockstep.clients.wire.fetch import Aborted, Fetched, Isolation, fetch
+from lockstep.clients.wire.groups import FetchedOffset, offset_fetch
+from lockstep.clients.wire.offsets import LATEST, list_offsets
+from lockstep.clients.wire.produce import Produced, produce
+from lockstep.clients.wire.records import NO_PRODUCER, Batch, Producer
+from lockstep.clients.wire.transactions import (
     Ended,
     Initialized,
     add_offsets_to_txn,
@@ -23,7 +23,7 @@ from harness.clients.wire.transactions import (
     init_producer_id,
     txn_offset_commit,
 )
-from harness.wait import wait_until
+from lockstep.wait import wait_until
 from tests.clients.wire.conftest import ONLY_KRAFT, PATIENCE_S, Wire, new_producer, unique
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]

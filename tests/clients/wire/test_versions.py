@@ -6,9 +6,9 @@ import pytest
 from kio.schema.produce.v11.request import ProduceRequest
 from kio.static.primitive import i16
 
-from harness.clients.wire.connection import milliseconds
-from harness.clients.wire.versions import ALIKE, chosen
-from harness.errors import ClusterError
+from lockstep.clients.wire.connection import milliseconds
+from lockstep.clients.wire.versions import ALIKE, chosen
+from lockstep.errors import ClusterError
 
 PRODUCE = ProduceRequest(acks=i16(1), timeout=milliseconds(1), topic_data=())
 KEY = int(PRODUCE.__api_key__)

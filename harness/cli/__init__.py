@@ -1,5 +1,0 @@
-"""The `lockstep` command."""
-
-from harness.cli.main import main
-
-__all__ = ["main"]

@@ -1,0 +1,1 @@
+"""A broker's log directories and segment files, as they are on disk."""

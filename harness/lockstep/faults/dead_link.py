@@ -1,0 +1,100 @@
+"""Links that carry nothing, each in its own way: silent, reset, or not told that the other end is gone."""
+
+from __future__ import annotations
+
+from lockstep.cluster.cluster import Cluster
+from lockstep.errors import FaultError
+from lockstep.faults.fault import Proof, fault
+from lockstep.faults.support.link_conditions import Imposition, brokers_at, links_at, recovered
+from lockstep.faults.support.round_trip import MEASURED_ON, HungUpOn
+from lockstep.network.conditions import BlackHole, Condition, HalfOpen, Reset
+from lockstep.plan.targets import ActiveController, ClientSide, FollowerOf, LeaderOf, OneBroker, Target
+
+UNTOLD_S = 2.0
+TOLD_S = 10.0
+
+
+class _DeadLink:
+    """Proven by links that were in use and carry nothing any more; undone when who lived by them is back."""
+
+    CONDITION: Condition
+
+    def __init__(self, cluster: Cluster, target: Target) -> None:
+        self._cluster = cluster
+        self._links = links_at(cluster, target)
+        self._imposition = Imposition(cluster.links, dict.fromkeys(self._links, self.CONDITION))
+
+    @property
+    def resolved(self) -> str:
+        return ", ".join(map(str, self._links))
+
+    def inject(self) -> Proof:
+        return self._imposition.begin()
+
+    def bit(self) -> Proof:
+        return self._imposition.silent()
+
+    def heal(self) -> Proof:
+        return self._imposition.end() | recovered(self._cluster, brokers_at(self._cluster, self._links))
+
+
+@fault(
+    name="silence",
+    summary="Let nothing through a broker's replication links, either way, not even the end of a connection",
+    targets=(LeaderOf, FollowerOf, OneBroker),
+    takes=1,
+)
+class Silence(_DeadLink):
+    """A black hole for replication alone: the broker keeps its session and its clients."""
+
+    CONDITION = BlackHole()
+
+
+@fault(
+    name="reset",
+    summary="End every connection on the links of a broker's replication or of clients with RST, and each new one",
+    targets=(LeaderOf, FollowerOf, OneBroker, ClientSide),
+    takes=1,
+)
+class ResetLinks(_DeadLink):
+    """Unlike silence, both ends are told at once, and try again."""
+
+    CONDITION = Reset()
+
+
+@fault(
+    name="half-open",
+    summary="Keep it from whoever connects that the other end has closed: their connections stay, silent",
+    targets=(LeaderOf, FollowerOf, OneBroker, ActiveController, ClientSide),
+    backends=MEASURED_ON,
+)
+class HalfOpenLinks(_DeadLink):
+    """Nothing is the matter until the destination closes or dies: proven by a connection that it is made to close."""
+
+    CONDITION = HalfOpen()
+    _untold: HungUpOn | None = None
+
+    def bit(self) -> Proof:
+        self._imposition.require_use()
+        link = self._imposition.used[0]
+        past = HungUpOn(self._cluster.nodes[link.destination].direct)
+        try:
+            if not past.told(TOLD_S):
+                raise FaultError(f"{link.destination} does not hang up on nonsense, so nothing can be kept from anyone")
+        finally:
+            past.close()
+        self._untold = HungUpOn(self._cluster.links.address(link))
+        if self._untold.told(UNTOLD_S):
+            raise FaultError(f"whoever connects through {link} is told that the other end has closed")
+        return {"measured_on": str(link), "told_past_it": True, "told": False}
+
+    def heal(self) -> Proof:
+        """Whoever was not told hears of it now."""
+        mended = super().heal()
+        if self._untold is None:
+            return mended
+        told = self._untold.told(TOLD_S)
+        self._untold.close()
+        if not told:
+            raise FaultError(f"whoever connected through {self._imposition.used[0]} is still not told")
+        return mended | {"told": True}

@@ -1,0 +1,1 @@
+"""What several faults share: roles, membership, links, groups, transactions and topics."""

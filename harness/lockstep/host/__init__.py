@@ -1,0 +1,1 @@
+"""The machine that Lockstep runs on: its Java, its disks, and the user's cache."""

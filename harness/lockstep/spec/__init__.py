@@ -1,0 +1,1 @@
+"""What a cluster should be, as data."""

@@ -1,0 +1,89 @@
+"""One script on a live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from lockstep.cluster.cluster import Cluster
+from lockstep.stepper.conformance.registry import Scripted
+from lockstep.stepper.conformance.script import NotReached, Setting, Steps, Unexpected
+from lockstep.stepper.driver.driver import Done
+from lockstep.stepper.walk.generator import Situation
+from lockstep.stepper.walk.runner import OVERRIDES, Walked, parameters_of, scripted, timing_of, walk
+
+SCRIPT_OVERRIDES = {**OVERRIDES, "replica.lag.time.max.ms": "1000"}
+"""On clusters for scripts a follower is out of sync soon, for many wait for that."""
+ATTEMPTS = 3
+"""How often a script is tried that comes to no end, as when a busy machine lets a session expire."""
+
+
+class Finding(StrEnum):
+    """What is found of a claim, the worst first."""
+
+    VIOLATED = "violated"
+    UNDECIDED = "undecided"
+    HOLDS = "holds"
+
+    @property
+    def verdict(self) -> str:
+        """What it makes of the run."""
+        return {"violated": "violation", "undecided": "undecided", "holds": "pass"}[self]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of a script."""
+
+    script: Scripted
+    walked: Walked
+    unexpected: str | None = None
+    """What the script says is not so."""
+    not_reached: str | None = None
+    attempts: int = 1
+
+    @property
+    def finding(self) -> Finding:
+        if self.unexpected is not None or self.walked.divergence is not None:
+            return Finding.VIOLATED
+        undecided = self.not_reached is not None or self.walked.undecided is not None
+        return Finding.UNDECIDED if undecided else Finding.HOLDS
+
+    @property
+    def evidence(self) -> str | None:
+        """Why the claim does not hold, or why that is not known."""
+        if self.unexpected is not None:
+            return f"it is not so that {self.unexpected}, after {self.walked.steps[-1].seen}"
+        if self.walked.divergence is not None:
+            return f"{self.walked.diverged_at}: {self.walked.divergence.seen}"
+        return self.not_reached or self.walked.undecided
+
+
+def run_script(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None] = lambda _: None) -> Ran:
+    """Play a script on a fresh topic; again, if it came to no end."""
+    for attempt in range(1, ATTEMPTS + 1):
+        ran = replace(_run(cluster, script, on_step), attempts=attempt)
+        if ran.finding is not Finding.UNDECIDED:
+            break
+    return ran
+
+
+def _run(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None]) -> Ran:
+    parameters = parameters_of(cluster)
+    setting = Setting(parameters=parameters, lag_ms=timing_of(cluster).lag_ms)
+    unexpected: str | None = None
+    not_reached: str | None = None
+
+    def judged(now: Situation) -> Steps[None]:
+        nonlocal unexpected, not_reached
+        try:
+            yield from script.script(setting, now)
+        except Unexpected as error:
+            unexpected = str(error)
+        except NotReached as error:
+            not_reached = str(error)
+
+    backwards = cluster.broker_ids[::-1]  # so that the order of the assignment is not just that of the ids
+    walked = walk(cluster, scripted(judged), parameters, on_step, replicas=backwards)
+    return Ran(script=script, walked=walked, unexpected=unexpected, not_reached=not_reached)

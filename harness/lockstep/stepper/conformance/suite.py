@@ -1,0 +1,186 @@
+"""Scripts as a run of their own: one fresh cluster, a topic for each, a run directory, what was found of each claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from lockstep.cluster.backends import Backend
+from lockstep.errors import UsageError
+from lockstep.host.disk import replace_file
+from lockstep.progress import Progress
+from lockstep.spec.cluster import ClusterSpec
+from lockstep.stepper.conformance.catalogue import CATALOGUE
+from lockstep.stepper.conformance.registry import CLAIMS, SCRIPTS, Scripted
+from lockstep.stepper.conformance.runner import SCRIPT_OVERRIDES, Finding, run_script
+from lockstep.stepper.controls.evaluation import WrongModelFound
+from lockstep.stepper.session import STEPS, Diverged, Ended, Session, open_session, seconds_of, worst
+from lockstep.stepper.walk.runner import Walked
+
+CONFORMANCE = "conformance.json"
+SCRIPTS_DIRECTORY = "scripts"
+BROKERS = 3
+"""Scripts have a leader and two followers."""
+
+
+class ScriptVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one script found; its steps and events are in `scripts/<its name>`."""
+
+    name: str
+    claims: tuple[int, ...]
+    shows: str
+    finding: Finding
+    attempts: int
+    """The last of them decided; the steps of all are kept."""
+    steps: int
+    seconds: float
+    evidence: str | None = None
+    """What is not so, or what the script did not come to."""
+    diverged: Diverged | None = None
+
+
+class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one claim."""
+
+    claim: int
+    verdict: Finding
+    seconds: float
+    scripts: tuple[str, ...]
+    evidence: str | None = None
+
+
+class ConformanceVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`verdict.json` of such a run."""
+
+    verdict: str
+    run: str
+    kafka: str
+    mode: str
+    seconds: float
+    claims: list[ClaimVerdict]
+    scripts: list[ScriptVerdict]
+    wrong_models: list[WrongModelFound] = []
+
+
+class Conformance(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim in `conformance.json`, which others read."""
+
+    claim: int
+    family: str
+    kafka: str
+    mode: str
+    wording: str
+    fact: str
+    observed: str
+    """What the scripts have shown, or what they saw instead."""
+    verdict: Finding
+    evidence: tuple[str, ...]
+    """The steps and answers, in the run directory."""
+    seconds: float
+
+
+def scripts_for(claims: Sequence[int]) -> tuple[Scripted, ...]:
+    """The scripts about any of these claims."""
+    unknown = sorted(set(claims) - set(CLAIMS))
+    if unknown:
+        known = ", ".join(map(str, CLAIMS))
+        raise UsageError(f"there is no script for claim {', '.join(map(str, unknown))}; there are some for {known}")
+    return tuple(script for script in SCRIPTS if set(script.claims) & set(claims))
+
+
+def conform(
+    spec: ClusterSpec,
+    *,
+    backend: Backend,
+    claims: Sequence[int],
+    runs: Path,
+    progress: Progress,
+    hold_wrong_models: bool = False,
+) -> Ended[ConformanceVerdict]:
+    """Play the scripts about these claims, one after the other, on a fresh cluster.
+
+    Wrong models may be held to those that came to their ends, too: each should diverge in some script.
+    """
+    scripts = scripts_for(claims)
+    if spec.brokers != BROKERS:
+        raise UsageError(f"scripts are about a leader and two followers: they need {BROKERS} brokers")
+    asked = ["conform", "--claims", ",".join(map(str, claims))]
+    asked += ["--controls"] if hold_wrong_models else []
+    with (
+        open_session(
+            spec, backend=backend, settings=SCRIPT_OVERRIDES, asked=asked, runs=runs, progress=progress
+        ) as session,
+        session.run.phase("scripts"),
+    ):
+        played = {script.name: _play(session, script) for script in scripts}
+    verdict = _verdict(session.name, spec, claims, [found for found, _ in played.values()])
+    rows = msgspec.json.encode([conformance(claim, verdict) for claim in verdict.claims])
+    replace_file(session.run.path / CONFORMANCE, msgspec.json.format(rows, indent=2) + b"\n")
+    if not hold_wrong_models:
+        return session.end(verdict)
+    followed = {name: walked for name, (found, walked) in played.items() if found.finding is Finding.HOLDS}
+    return session.end_with_controls(verdict, followed, "scripts")
+
+
+def _play(session: Session, script: Scripted) -> tuple[ScriptVerdict, Walked]:
+    directory = session.run.path / SCRIPTS_DIRECTORY / script.name
+    doing = f"{script.name} (claim {', '.join(map(str, script.claims))})"
+    with session.recording(directory, doing) as on_step:
+        ran = run_script(session.cluster, script, on_step)
+    walk = session.judged(directory, ran.walked)
+    found = ScriptVerdict(
+        name=script.name,
+        claims=script.claims,
+        shows=script.shows,
+        finding=ran.finding,
+        attempts=ran.attempts,
+        steps=walk.steps,
+        seconds=walk.seconds,
+        evidence=ran.evidence,
+        diverged=walk.diverged,
+    )
+    return found, ran.walked
+
+
+def _verdict(run: str, spec: ClusterSpec, claims: Sequence[int], found: list[ScriptVerdict]) -> ConformanceVerdict:
+    return ConformanceVerdict(
+        verdict=worst(script.finding.verdict for script in found),
+        run=run,
+        kafka=spec.kafka,
+        mode=spec.mode,
+        seconds=seconds_of(found),
+        claims=[_claim(claim, [script for script in found if claim in script.claims]) for claim in sorted(claims)],
+        scripts=found,
+    )
+
+
+def _claim(claim: int, found: list[ScriptVerdict]) -> ClaimVerdict:
+    """A claim is violated if any of its scripts says so, and holds if all say so."""
+    telling = min(found, key=lambda script: list(Finding).index(script.finding))
+    return ClaimVerdict(
+        claim=claim,
+        verdict=telling.finding,
+        seconds=seconds_of(found),
+        scripts=tuple(script.name for script in found),
+        evidence=telling.evidence,
+    )
+
+
+def conformance(claim: ClaimVerdict, verdict: ConformanceVerdict) -> Conformance:
+    """What was found of a claim, with what it says."""
+    described = CATALOGUE[claim.claim]
+    shown = [script.shows for script in verdict.scripts if script.name in claim.scripts]
+    return Conformance(
+        claim=claim.claim,
+        family=described.family,
+        kafka=verdict.kafka,
+        mode=verdict.mode,
+        wording=described.wording,
+        fact=described.fact,
+        observed=claim.evidence or " ".join(shown),
+        verdict=claim.verdict,
+        evidence=tuple(f"{SCRIPTS_DIRECTORY}/{name}/{STEPS}" for name in claim.scripts),
+        seconds=claim.seconds,
+    )

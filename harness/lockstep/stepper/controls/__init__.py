@@ -1,0 +1,1 @@
+"""Wrong models: controls that a walk must tell from the right one."""

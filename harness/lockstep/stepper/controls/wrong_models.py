@@ -1,0 +1,223 @@
+"""Models that are wrong in one thing each: a walk that agrees with all of them shows nothing.
+
+Each is held to what a cluster did, as the right model was told it, and must diverge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lockstep.errors import UsageError
+from lockstep.names import suggestion
+from lockstep.stepper.model.belief import BeliefTooLarge
+from lockstep.stepper.model.client_requests import Reading, as_asked
+from lockstep.stepper.model.divergence import Divergence
+from lockstep.stepper.model.events import (
+    Answered,
+    Began,
+    CoordinatorElected,
+    Decided,
+    Event,
+    Events,
+    Exchanged,
+    Found,
+    GaveUp,
+    GroupAnswered,
+    GroupAsked,
+    GroupUnanswered,
+    MetadataTold,
+    Sent,
+)
+from lockstep.stepper.model.tracker import Following
+from lockstep_model import metadata
+from lockstep_model.groups import mutants as group_mutants
+from lockstep_model.groups.offsets import OffsetCommit
+from lockstep_model.parameters import Parameters
+from lockstep_model.partition.fetch import Fetch, Isolation
+from lockstep_model.partition.offsets import ListOffsets, OffsetForLeaderEpoch
+from lockstep_model.partition.produce import Acks, Produce
+from lockstep_model.replication import mutants
+from lockstep_model.transactions import mutants as transactions
+
+SEEN_OF_PARTITIONS = (Decided, Found, Exchanged, Sent, Answered, GaveUp, MetadataTold)
+SEEN_OF_GROUPS = (CoordinatorElected, GroupAsked, GroupAnswered, GroupUnanswered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongModel:
+    """What it believes of Kafka."""
+
+    name: str
+    says: str
+    unconcerned: tuple[type[Event], ...] = SEEN_OF_GROUPS
+    """What it is right about, and need not be told: groups touch nothing of the partition, nor it of them."""
+    parameters: Callable[[Parameters], Parameters] = lambda parameters: parameters
+    reading: Reading = as_asked
+    """How it reads requests: as others than they are."""
+
+
+def _without(name: str, guard: str, says: str) -> WrongModel:
+    return WrongModel(name=name, says=says, parameters=lambda right: replace(right, dropped=frozenset({guard})))
+
+
+def _without_of_groups(name: str, guard: str, says: str) -> WrongModel:
+    def drop(right: Parameters) -> Parameters:
+        return replace(right, groups=replace(right.groups, dropped=frozenset({guard})))
+
+    return WrongModel(name=name, says=says, unconcerned=SEEN_OF_PARTITIONS, parameters=drop)
+
+
+def _with_of_groups(name: str, says: str, **changes: Any) -> WrongModel:
+    def change(right: Parameters) -> Parameters:
+        return replace(right, groups=replace(right.groups, **changes))
+
+    return WrongModel(name=name, says=says, unconcerned=SEEN_OF_PARTITIONS, parameters=change)
+
+
+def _with(name: str, says: str, **changes: Any) -> WrongModel:
+    return WrongModel(name=name, says=says, parameters=lambda right: replace(right, **changes))
+
+
+def _flipped(name: str, says: str, field: str) -> WrongModel:
+    def flip(right: Parameters) -> Parameters:
+        changes: dict[str, Any] = {field: not getattr(right, field)}
+        return replace(right, **changes)
+
+    return WrongModel(name=name, says=says, parameters=flip)
+
+
+def _reading(
+    name: str,
+    says: str,
+    kind: type[Fetch | ListOffsets | OffsetForLeaderEpoch | Produce | OffsetCommit],
+    **changes: Any,
+) -> WrongModel:
+    def read(request: Any) -> Any:
+        return request._replace(**changes) if isinstance(request, kind) else request
+
+    unconcerned = SEEN_OF_PARTITIONS if kind is OffsetCommit else SEEN_OF_GROUPS
+    return WrongModel(name=name, says=says, unconcerned=unconcerned, reading=read)
+
+
+def _acks(name: str, says: str, asked: Acks, read: Acks) -> WrongModel:
+    def reading(request: Any) -> Any:
+        return request._replace(acks=read) if isinstance(request, Produce) and request.acks == asked else request
+
+    return WrongModel(name=name, says=says, reading=reading)
+
+
+WRONG_MODELS = (
+    _flipped("hw-gate", "the high watermark rises below min.insync.replicas, or before 3.7 does not", "hw_gate"),
+    _flipped("elr", "there are eligible leader replicas, or where there are, there are none", "elr"),
+    _flipped(
+        "epoch-bump",
+        "the leader epoch rises when the controller takes a follower out of the ISR, or in ZooKeeper mode does not",
+        "epoch_bump_on_isr_shrink",
+    ),
+    _with("min-isr-1", "min.insync.replicas is 1", min_isr=1),
+    _with("min-isr-3", "min.insync.replicas is 3", min_isr=3),
+    _without("elect-anyone", mutants.ELECT_IN_SYNC, "a leader need not be in sync"),
+    _without("no-divergence", mutants.DIVERGENCE_CHECK, "a follower keeps what its leader does not have"),
+    _without("last-member-leaves", mutants.LAST_MEMBER_STAYS, "the last member leaves the ISR, too"),
+    _without("unclean-stays", mutants.ELR_FORGETS_UNCLEAN, "who died and comes back is as eligible as before"),
+    _acks("acks-1-waits", "a write with acks=1 waits for the ISR", Acks.LEADER, Acks.ALL),
+    _acks("acks-all-hurries", "a write with acks=all waits for nobody", Acks.ALL, Acks.LEADER),
+    _acks("acks-0-answers", "a write with acks=0 is answered", Acks.NONE, Acks.LEADER),
+    _reading("any-checksum", "nobody looks at a batch's checksum", Produce, corrupt=False),
+    _reading("not-idempotent", "nobody looks at what a producer has written already", Produce, batch=None),
+    _reading("reads-above-hw", "consumers read to the end of the log", Fetch, isolation=Isolation.LOG_END),
+    _reading("leaders-only", "only leaders answer consumers", Fetch, of_leader_only=True),
+    _reading("fetch-any-epoch", "nobody looks at the epoch that a consumer knows", Fetch, leader_epoch=None),
+    _reading("list-any-epoch", "nobody looks at the epoch of who lists offsets", ListOffsets, leader_epoch=None),
+    _reading("end-any-epoch", "nobody looks at the epoch of who asks", OffsetForLeaderEpoch, leader_epoch=None),
+    _reading("list-to-hw", "the end of a log is its high watermark", ListOffsets, isolation=Isolation.READ_UNCOMMITTED),
+    _reading("followers-list", "followers tell consumers their offsets", ListOffsets, of_leader_only=False),
+    _without("all-online", metadata.OFFLINE_TOLD, "clients are told that every replica's broker is there"),
+    _without("told-at-once", metadata.TOLD_LATER, "brokers tell what was decided as soon as it is"),
+    _without("open-transactions-read", transactions.OPEN_HOLDS_LSO, "open transactions hold no reader back"),
+    _without("init-keeps-epoch", transactions.EPOCH_BUMP_ON_INIT, "a new producer has the epoch of the one before"),
+    _without("init-leaves-open", transactions.ABORT_ON_INIT, "a new producer goes on with an open transaction"),
+    _without("end-keeps-epoch", transactions.EPOCH_BUMP_ON_END, "the end of a transaction raises no epoch in 4.0"),
+    _without("end-of-any-epoch", transactions.END_EPOCH_CHECK, "anybody ends a transaction"),
+    _without("add-of-any-epoch", transactions.ADD_EPOCH_CHECK, "anybody adds partitions to a transaction"),
+    _with("unverified", "nobody asks whether a partition is in a transaction", transaction_verification=False),
+    _without_of_groups(
+        "join-hurries", group_mutants.JOIN_WAITS_FOR_MEMBERS, "the next generation does not wait for members to join"
+    ),
+    _without_of_groups(
+        "beat-any-generation", group_mutants.GENERATION_OF_HEARTBEAT, "nobody looks at the generation of a heartbeat"
+    ),
+    _without_of_groups(
+        "same-id-for-instance", group_mutants.NEW_ID_FOR_INSTANCE, "a static member that comes back keeps its id"
+    ),
+    _without_of_groups(
+        "report-any-epoch", group_mutants.EPOCH_OF_HEARTBEAT, "nobody looks at the member epoch of a heartbeat"
+    ),
+    _without_of_groups(
+        "enter-any-instance", group_mutants.INSTANCE_RELEASED, "anybody may enter with the instance id of another"
+    ),
+    _without_of_groups("advance-first", group_mutants.REVOKE_BEFORE_ADVANCE, "epochs rise before all is revoked"),
+    _without_of_groups(
+        "assign-first", group_mutants.RELEASE_BEFORE_ASSIGN, "partitions are given before they are free"
+    ),
+    _without_of_groups("commit-any-member", group_mutants.MEMBER_OF_COMMIT, "who is no member may commit"),
+    _without_of_groups(
+        "commit-any-generation", group_mutants.GENERATION_OF_COMMIT, "nobody looks at the generation of a commit"
+    ),
+    _without_of_groups("commit-any-epoch", group_mutants.EPOCH_OF_COMMIT, "nobody looks at the epoch of a commit"),
+    _without_of_groups(
+        "simple-commit-any-time", group_mutants.SIMPLE_WHEN_EMPTY, "who is in no group may commit while others are"
+    ),
+    _reading("commits-nothing", "what is committed is not kept", OffsetCommit, offsets=()),
+    _with_of_groups("no-room", "a group has room for one member only", max_size=1),
+)
+"""Two that are wrong are not here, for no cluster can be brought to where they show.
+
+A new incarnation that stays in the ISR when it registers, or leaves it: it may not register before its session is over,
+and at that moment the controller fences it anyway. A high watermark that waits for the committed ISR only: whom a
+leader has asked for has just caught up, and is waited for as such until the lag time has passed, which takes as long
+as the session of a leader or a controller that does not answer.
+"""
+
+
+def wrong_model(name: str) -> WrongModel:
+    """A wrong model by its name."""
+    known = {wrong.name: wrong for wrong in WRONG_MODELS}
+    if name not in known:
+        raise UsageError(f"there is no wrong model {name!r}{suggestion(name, known)}")
+    return known[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """How far a model could follow."""
+
+    divergence: Divergence | None
+    events: int
+    """How many it was told, the last one included; not all, if too many states explained them."""
+
+
+def judge(
+    events: Iterable[Events],
+    parameters: Parameters,
+    reading: Reading = as_asked,
+    unconcerned: tuple[type[Event], ...] = (),
+) -> Judged:
+    """Tell a model what another was told, but for what it need not be told."""
+    told = iter(events)
+    began = next(told)
+    assert isinstance(began, Began)
+    count = 1
+    try:
+        following = Following(parameters, began, reading=reading)
+        for event in told:
+            count += 1
+            if not isinstance(event, unconcerned):
+                following.tell(event)
+    except Divergence as divergence:
+        return Judged(divergence=divergence, events=count)
+    except BeliefTooLarge:  # a wrong model that permits too much: it has not diverged
+        return Judged(divergence=None, events=count)
+    return Judged(divergence=None, events=count)

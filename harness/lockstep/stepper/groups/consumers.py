@@ -1,0 +1,199 @@
+"""The harness's own consumers: what each knows of itself, and what it asks for when it takes a step.
+
+They say the right thing or, on purpose, a wrong one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep.clients.wire.coordinators import GroupProtocol
+from lockstep.stepper.driver.actions import (
+    Beat,
+    Claims,
+    Commit,
+    Committed,
+    Enter,
+    Exit,
+    GroupStep,
+    Join,
+    Leave,
+    Owned,
+    Report,
+    Sync,
+)
+from lockstep.stepper.groups.responses import PARTITIONS
+from lockstep.stepper.groups.state import Plain, Reply, Request
+from lockstep_model.errors import Error
+from lockstep_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from lockstep_model.groups.consumer import (
+    JOIN,
+    LEAVE,
+    LEAVE_FOR_A_WHILE,
+    ConsumerGroupHeartbeat,
+    HeartbeatAnswer,
+)
+from lockstep_model.groups.generations import (
+    NO_GENERATION,
+    NOTHING,
+    UNKNOWN_MEMBER,
+    JoinAnswer,
+    Partitions,
+    SyncAnswer,
+)
+from lockstep_model.groups.offsets import OffsetCommit, OffsetFetch
+
+STRANGER = "nobody-knows-me"
+SUBSCRIPTION = "all"
+RANGE = "range"
+LOST = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND)
+"""Who hears this is no member any more."""
+NAMES = {
+    GroupProtocol.CLASSIC: ("ada", "bob", "static-sue"),
+    GroupProtocol.CONSUMER: ("kim", "leo", "static-max"),
+}
+
+
+@dataclass(kw_only=True)
+class Consumer:
+    """One consumer of one group."""
+
+    name: str
+    protocol: GroupProtocol
+    member: str = UNKNOWN_MEMBER
+    generation: int = NO_GENERATION
+    """Or its member epoch."""
+    members: tuple[str, ...] = ()
+    """All of the group, if it leads."""
+    assigned: Partitions = NOTHING
+    synced: bool = False
+    """Whether it has the assignment of its generation."""
+    open: set[int] = field(default_factory=set)
+    """The slots of its requests that wait for an answer."""
+
+    @property
+    def instance(self) -> str | None:
+        return self.name if self.name.startswith("static") else None
+
+    @property
+    def in_group(self) -> bool:
+        return self.generation > 0
+
+    def request(self, step: GroupStep) -> Request:
+        """What it sends."""
+        match step:
+            case Enter():
+                self.member = self.member or f"{self.name}-{uuid.uuid4().hex[:6]}"
+                return ConsumerGroupHeartbeat(self.member, JOIN, self.instance, NOTHING, SUBSCRIPTION)
+            case Exit():
+                epoch = LEAVE_FOR_A_WHILE if step.for_now else LEAVE
+                return ConsumerGroupHeartbeat(self.member, epoch, self.instance)
+            case Report():
+                member, generation = self._claimed(step.claims)
+                return ConsumerGroupHeartbeat(member, generation, self.instance, self._owned(step.owned))
+            case Committed():
+                return self._committed(step)
+            case _:
+                return self._classic(step)
+
+    def _classic(self, step: Join | Sync | Beat | Leave | Commit) -> Request:
+        member, generation = self._claimed(step.claims)
+        instance = None if step.claims is Claims.STRANGER else self.instance
+        match step:
+            case Join():
+                return JoinGroup(member, instance)
+            case Sync():
+                return SyncGroup(member, generation, self._assignments(), instance, RANGE)
+            case Beat():
+                return Heartbeat(member, generation, instance)
+            case Leave():
+                return LeaveGroup(((member, instance),))
+            case Commit():
+                anonymous = step.claims is Claims.NOBODY
+                offsets = ((step.partition, step.offset),)
+                return OffsetCommit(offsets, member, generation, None if anonymous else instance)
+
+    def _committed(self, step: Committed) -> OffsetFetch:
+        if step.claims is Claims.NOBODY:
+            return OffsetFetch(step.partition)
+        member, generation = self._claimed(step.claims)
+        return OffsetFetch(step.partition, member=member, epoch=generation)
+
+    def _claimed(self, claims: Claims) -> tuple[str, int]:
+        match claims:
+            case Claims.RIGHT:
+                return self.member, self.generation
+            case Claims.NOBODY:
+                return UNKNOWN_MEMBER, NO_GENERATION
+            case Claims.STRANGER:
+                return STRANGER, max(self.generation, 1)
+            case Claims.OLD:
+                return self.member, max(self.generation - 1, 1)
+            case Claims.NEXT:
+                return self.member, self.generation + 1
+
+    def _owned(self, owned: Owned) -> Partitions | None:
+        match owned:
+            case Owned.ALL:
+                return self.assigned
+            case Owned.SOME:
+                return frozenset(sorted(self.assigned)[1:])
+            case Owned.UNSAID:
+                return None
+
+    def _assignments(self) -> tuple[tuple[str, Partitions], ...]:
+        """Every partition to the next member."""
+        count = len(self.members)
+        return tuple(
+            (member, frozenset(range(number, PARTITIONS, count))) for number, member in enumerate(self.members)
+        )
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """What it knows of itself when it has this answer to what it said of itself in earnest."""
+        if getattr(request, "member", None) == STRANGER:
+            return
+        match reply:
+            case JoinAnswer(error=Error.MEMBER_ID_REQUIRED):
+                self.member = reply.member
+            case JoinAnswer():
+                self.member, self.generation, self.members = reply.member, reply.generation, reply.members
+                self.synced = False
+            case SyncAnswer():
+                self.assigned, self.synced = reply.assignment, True
+            case HeartbeatAnswer():
+                self._hear(reply)
+            case Plain():
+                self._hear_plain(request, reply.error)
+            case _:
+                pass
+
+    def _hear(self, reply: HeartbeatAnswer) -> None:
+        self.generation = reply.epoch
+        if reply.epoch < JOIN:
+            self.assigned = NOTHING
+        elif reply.assignment is not None:
+            self.assigned = reply.assignment
+
+    def _hear_plain(self, request: Any, error: Error) -> None:
+        if not self._meant(request):
+            return
+        if error in LOST:
+            self.member = self.member if self.protocol is GroupProtocol.CONSUMER else UNKNOWN_MEMBER
+            self._forget()
+        elif isinstance(request, LeaveGroup) and error is Error.NONE:
+            self.member = UNKNOWN_MEMBER
+            self._forget()
+        elif error in (Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION) and not isinstance(request, OffsetCommit):
+            self.generation = NO_GENERATION if error is Error.ILLEGAL_GENERATION else self.generation
+            self.synced = False
+            self.members = ()
+
+    def _meant(self, request: Any) -> bool:
+        """Whether it spoke of the member that it is, in the generation in which it is."""
+        generation = getattr(request, "generation", getattr(request, "epoch", self.generation))
+        return getattr(request, "member", self.member) == self.member and generation == self.generation
+
+    def _forget(self) -> None:
+        self.generation, self.members, self.assigned, self.synced = NO_GENERATION, (), NOTHING, False

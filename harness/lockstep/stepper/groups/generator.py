@@ -1,0 +1,126 @@
+"""Which steps a walk may draw for its consumers: what a client would do next, and now and then something wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lockstep.clients.wire.coordinators import GroupProtocol
+from lockstep.stepper.driver.actions import (
+    Beat,
+    Claims,
+    Commit,
+    Committed,
+    Enter,
+    Exit,
+    GroupStep,
+    Join,
+    Leave,
+    Owned,
+    Report,
+    Step,
+    Sync,
+    Until,
+    Wait,
+)
+from lockstep.stepper.groups.consumers import Consumer
+from lockstep.stepper.groups.responses import PARTITIONS
+
+LARGE = 60
+"""With more states than this in the belief of a group it is time to ask who else believes that it coordinates."""
+WRONG = (Claims.STRANGER, Claims.OLD, Claims.NEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSituation:
+    """How the groups of a walk stand; brokers by their ids."""
+
+    calm: bool
+    """Whether the coordinator can write: all of its partition's ISR run, and are not cut off from it."""
+    coordinator: int
+    consumers: tuple[Consumer, ...]
+    beliefs: Mapping[str, int] = field(default_factory=dict)
+    """How many states explain what was seen of each group."""
+
+
+class Drawn(NamedTuple):
+    """A step that can be drawn, and how likely that is at first."""
+
+    name: str
+    weight: float
+    step: Step
+
+
+def drawn(draw: random.Random, groups: GroupSituation, running: frozenset[int]) -> Iterator[Drawn]:
+    """What consumers can do here."""
+    if any(consumer.open for consumer in groups.consumers):
+        yield Drawn("wait for consumers' answers", 6, Wait(until=Until.GROUP_ANSWERS))
+    if not groups.calm:
+        return
+    for consumer in groups.consumers:
+        if not consumer.open:
+            step = _proper(draw, consumer, groups.coordinator)
+            yield Drawn(f"consumers: {type(step).__name__}", 160, step)
+        for step in _others(draw, consumer, groups.coordinator):
+            yield Drawn(f"consumers otherwise: {type(step).__name__}", 20, step)
+    elsewhere = sorted(running - {groups.coordinator})
+    for consumer in groups.consumers:
+        if elsewhere and groups.beliefs.get(consumer.protocol, 0) > LARGE:  # who coordinated before may not know yet
+            look = Committed(broker=draw.choice(elsewhere), consumer=consumer.name, partition=0)
+            yield Drawn("consumers look elsewhere", 100, look)
+    idle = [consumer for consumer in groups.consumers if not consumer.open]
+    if elsewhere and idle:
+        step = _proper(draw, draw.choice(idle), draw.choice(elsewhere))
+        yield Drawn("consumers elsewhere", 20, step)
+
+
+def _proper(draw: random.Random, consumer: Consumer, broker: int) -> GroupStep:
+    """What a client does next in earnest."""
+    name = consumer.name
+    if draw.random() < 0.25:
+        return Committed(broker=broker, consumer=name, partition=draw.randrange(PARTITIONS))
+    if consumer.protocol is GroupProtocol.CONSUMER:
+        if not consumer.in_group:
+            return Enter(broker=broker, consumer=name)
+        return _either(draw, Report(broker=broker, consumer=name), _commit(draw, consumer, broker, Claims.RIGHT))
+    if not consumer.in_group:
+        claims = Claims.RIGHT if consumer.member else Claims.NOBODY
+        return Join(broker=broker, consumer=name, claims=claims)
+    if not consumer.synced:
+        return _either(draw, Sync(broker=broker, consumer=name), Join(broker=broker, consumer=name))
+    return _either(draw, Beat(broker=broker, consumer=name), _commit(draw, consumer, broker, Claims.RIGHT))
+
+
+def _others(draw: random.Random, consumer: Consumer, broker: int) -> Iterator[GroupStep]:
+    """What it might do, too."""
+    name, wrong = consumer.name, draw.choice(WRONG)
+    yield _commit(draw, consumer, broker, draw.choice((*WRONG, Claims.NOBODY)))
+    if consumer.protocol is GroupProtocol.CONSUMER:
+        yield Report(broker=broker, consumer=name, claims=wrong, owned=draw.choice(list(Owned)))
+        yield Committed(broker=broker, consumer=name, partition=0, claims=draw.choice((Claims.RIGHT, *WRONG)))
+        if consumer.in_group and not consumer.open:
+            yield Report(broker=broker, consumer=name, owned=draw.choice((Owned.SOME, Owned.UNSAID)))
+            yield Exit(broker=broker, consumer=name, for_now=consumer.instance is not None and draw.random() < 0.5)
+        elif consumer.member:
+            yield Enter(broker=broker, consumer=name)
+        return
+    yield Beat(broker=broker, consumer=name, claims=wrong)
+    yield Sync(broker=broker, consumer=name, claims=wrong)
+    yield Join(broker=broker, consumer=name, claims=Claims.STRANGER)
+    if not consumer.open:
+        yield Leave(broker=broker, consumer=name, claims=draw.choice((Claims.RIGHT, Claims.STRANGER)))
+        if consumer.member:
+            yield Join(broker=broker, consumer=name)
+        if consumer.instance is not None:
+            yield Join(broker=broker, consumer=name, claims=Claims.NOBODY)
+
+
+def _either(draw: random.Random, one: GroupStep, other: GroupStep) -> GroupStep:
+    return one if draw.random() < 0.5 else other
+
+
+def _commit(draw: random.Random, consumer: Consumer, broker: int, claims: Claims) -> Commit:
+    partition, offset = draw.randrange(PARTITIONS), draw.randrange(1000)
+    return Commit(broker=broker, consumer=consumer.name, partition=partition, offset=offset, claims=claims)

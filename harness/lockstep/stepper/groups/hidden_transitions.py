@@ -1,0 +1,160 @@
+"""What happens to a group without anybody seeing it, as rules of the reference model.
+
+Brokers hear that they lead the group's partition of __consumer_offsets, or do not any more; who leads loads what the
+log has; requests are handled, and timers run out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from lockstep.stepper.groups.responses import Coordinator, Outcome, as_reply, stored_after, waiting_members
+from lockstep.stepper.groups.state import Answered, Around, Asked, Memory, Operation, Places, Plain, Seat, Stored, Waits
+from lockstep_model.coordinators import Coordinating, heartbeat_refusal, refusal, sync_refusal
+from lockstep_model.errors import Error
+from lockstep_model.groups.classic import Heartbeat, SyncGroup
+from lockstep_model.groups.generations import Answer, JoinAnswer, MemberId
+from lockstep_model.registration import BrokerId
+from lockstep_model.state_machine import Machine, Outcomes, Rule, State
+
+Operations = tuple[Operation, ...]
+
+
+def machine(coordinator: Coordinator, initial: State, brokers: int) -> Machine:
+    """Everything that can happen unseen, from a state on."""
+    return Machine(initial=initial, rules=tuple(_Rules(coordinator, Places(brokers)).all()))
+
+
+class _Rules:
+    def __init__(self, coordinator: Coordinator, places: Places) -> None:
+        self.coordinator = coordinator
+        self.places = places
+
+    def all(self) -> Iterator[Rule]:
+        around, stored = Places.AROUND, Places.STORED
+        for b in self.places.brokers:
+            seat, operations = self.places.seat(b), self.places.operations
+            yield Rule(
+                name=f"{b} hears who coordinates", reads=(around, seat, *operations), effect=partial(self.hears, b)
+            )
+            yield Rule(name=f"{b} shuts down", reads=(around, seat, *operations), effect=partial(self.stops, b))
+            yield Rule(name=f"{b} has loaded the group", reads=(around, seat, stored), effect=self.loads)
+            reads = around, seat, stored, *operations
+            yield Rule(name=f"a timer of {b} runs out", reads=reads, effect=partial(self.expires, b))
+            for slot, place in enumerate(operations):
+                others = tuple(other for other in operations if other != place)
+                yield Rule(
+                    name=f"{b} handles request {slot}",
+                    reads=(place, around, seat, stored, *others),
+                    effect=partial(self.handles, b),
+                    when=lambda operation: isinstance(operation, Asked),
+                )
+
+    def hears(self, b: BrokerId, around: Around, seat: Seat, *operations: Operation) -> Outcomes:
+        """A broker hears of an election (GroupCoordinator.onElection, onResignation).
+
+        One that leads on in a later epoch remembers what it did, or loads the group anew. Of several terms of others
+        that it may hear of one is enough: it is the same to all of them.
+        """
+        later = range(seat.known + 1, len(around.terms))
+        own = [known for known in later if around.terms[known].leader == b]
+        others = [known for known in later if around.terms[known].leader != b]
+        for known in own:
+            if seat.coordinating is Coordinating.ACTIVE:
+                yield around, seat._replace(known=known), *operations
+            after = Seat(Coordinating.LOADING, known)
+            yield around, after, *_sent_away(b, seat, operations, Error.NOT_COORDINATOR)
+        if others and seat.coordinating is not Coordinating.ELSEWHERE:
+            after = Seat(Coordinating.ELSEWHERE, others[0])
+            yield around, after, *_sent_away(b, seat, operations, Error.NOT_COORDINATOR)
+
+    def stops(self, b: BrokerId, around: Around, seat: Seat, *operations: Operation) -> Outcomes:
+        """A broker that shuts down has nobody wait any longer."""
+        if b in around.leaving and seat.coordinating is not Coordinating.STOPPED:
+            stopped = Seat(Coordinating.STOPPED, seat.known)
+            yield around, stopped, *_sent_away(b, seat, operations, Error.COORDINATOR_NOT_AVAILABLE)
+
+    def loads(self, around: Around, seat: Seat, stored: Stored) -> Outcomes:
+        if seat.coordinating is Coordinating.LOADING:
+            for memory in self.coordinator.load(stored, around.terms[seat.known].after_ms):
+                yield around, Seat(Coordinating.ACTIVE, seat.known, memory), stored
+
+    def expires(self, b: BrokerId, around: Around, seat: Seat, stored: Stored, *operations: Operation) -> Outcomes:
+        if seat.memory is None:
+            return
+        for outcome in self.coordinator.expire(seat.memory, around.now_ms):
+            written = stored_after(stored, outcome.memory) if _may_write(b, around) else stored
+            released = _released(b, operations, outcome.released)
+            yield around, seat._replace(memory=outcome.memory), written, *released
+
+    def handles(
+        self, b: BrokerId, operation: Operation, around: Around, seat: Seat, stored: Stored, *others: Operation
+    ) -> Outcomes:
+        assert isinstance(operation, Asked)
+        if operation.broker != b:
+            return
+        if seat.memory is None:
+            yield Answered(Plain(self.refusal(operation, seat.coordinating))), around, seat, stored, *others
+            return
+        for outcome in self.coordinator.handle(seat.memory, operation):
+            yield from self.done(b, operation, around, seat, stored, others, outcome)
+
+    def refusal(self, asked: Asked, coordinating: Coordinating) -> Error:
+        match asked.request:
+            case Heartbeat():
+                return heartbeat_refusal(coordinating)
+            case SyncGroup():
+                return sync_refusal(coordinating, new_coordinator=self.coordinator.parameters.new_coordinator)
+            case _:
+                return refusal(coordinating)
+
+    def done(
+        self,
+        b: BrokerId,
+        asked: Asked,
+        around: Around,
+        seat: Seat,
+        stored: Stored,
+        others: Operations,
+        outcome: Outcome,
+    ) -> Outcomes:
+        """A request was handled. What must be in the log may not come there: another leads by now, or it takes long."""
+        after = seat._replace(memory=outcome.memory)
+        released = _released(b, others, outcome.released)
+        written = stored_after(stored, outcome.memory)
+        waits = Waits(b, outcome.waiting, joins=not isinstance(asked.request, SyncGroup))
+        reply = waits if outcome.reply is None else Answered(outcome.reply)
+        if written == stored or _may_write(b, around):
+            yield reply, around, after, written, *released
+        if written != stored:
+            for error in self.write_errors(asked, around, seat):
+                yield Answered(Plain(error)), around, seat, stored, *others
+                yield Answered(Plain(error)), around, after, written if _may_write(b, around) else stored, *released
+
+    def write_errors(self, asked: Asked, around: Around, seat: Seat) -> Iterator[Error]:
+        """Why a coordinator may not have been able to write."""
+        if seat.known < len(around.terms) - 1:
+            yield Error.NOT_COORDINATOR
+        if around.now_ms - asked.at_ms >= self.coordinator.times.write_ms:
+            yield Error.COORDINATOR_NOT_AVAILABLE
+
+
+def _may_write(b: BrokerId, around: Around) -> bool:
+    """Only the leader of the last term: what others append is never replicated."""
+    return around.terms[-1].leader == b
+
+
+def _released(b: BrokerId, operations: Iterable[Operation], released: Iterable[tuple[MemberId, Answer]]) -> Operations:
+    """Requests that have waited are answered."""
+    answers: dict[Operation, Answered] = {
+        Waits(b, member, isinstance(answer, JoinAnswer)): Answered(as_reply(answer)) for member, answer in released
+    }
+    return tuple(answers.get(operation, operation) for operation in operations)
+
+
+def _sent_away(b: BrokerId, seat: Seat, operations: Iterable[Operation], error: Error) -> Operations:
+    """Who waits for a coordinator that is none any more hears of it (GroupCoordinator.onGroupUnloaded)."""
+    memory = seat.memory or Memory()
+    waiting = {Waits(b, member, joins) for member, joins in waiting_members(memory.group)}
+    return tuple(Answered(Plain(error)) if operation in waiting else operation for operation in operations)

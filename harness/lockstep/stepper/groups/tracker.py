@@ -1,0 +1,176 @@
+"""The reference model's side of groups: it is told what consumers ask and are answered, and follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from lockstep.stepper.groups.description import GroupWording, in_words
+from lockstep.stepper.groups.hidden_transitions import machine
+from lockstep.stepper.groups.responses import Coordinator
+from lockstep.stepper.groups.state import (
+    Answered,
+    Around,
+    Asked,
+    Operation,
+    Places,
+    Reply,
+    Request,
+    Seat,
+    Term,
+    Waits,
+    before_anything,
+    namings,
+    placeholder,
+    renamed,
+)
+from lockstep.stepper.model.belief import Belief
+from lockstep.stepper.model.client_requests import Reading
+from lockstep.stepper.model.divergence import Divergence
+from lockstep.stepper.model.events import (
+    CoordinatorElected,
+    Ended,
+    GroupAnswered,
+    GroupAsked,
+    GroupBegan,
+    GroupUnanswered,
+    Leaves,
+    Started,
+)
+from lockstep_model.coordinators import Coordinating
+from lockstep_model.groups.parameters import GroupParameters
+from lockstep_model.registration import BrokerId
+from lockstep_model.state_machine import Outcomes, Part
+
+
+class Groups:
+    """All groups of a walk, which have one coordinator."""
+
+    def __init__(self, parameters: GroupParameters, ids: Sequence[int], reading: Reading) -> None:
+        self._parameters = parameters
+        self._reading = reading
+        self._wording = GroupWording(ids)
+        self._term = Term(leader=-1, epoch=-1, after_ms=0)
+        self.following: dict[str, GroupFollowing] = {}
+
+    def beliefs(self) -> dict[str, int]:
+        """How many states explain what was seen of each group."""
+        return {group: len(following.belief) for group, following in self.following.items()}
+
+    def tell(
+        self,
+        event: GroupBegan
+        | CoordinatorElected
+        | Leaves
+        | Ended
+        | Started
+        | GroupAsked
+        | GroupAnswered
+        | GroupUnanswered,
+    ) -> None:
+        """Something was done or seen; raises `Divergence` if it cannot be explained."""
+        match event:
+            case GroupBegan():
+                coordinator = Coordinator(self._parameters, event.times)
+                self.following[event.group] = GroupFollowing(coordinator, event.brokers, self._term, self._wording)
+            case CoordinatorElected():
+                self._term = Term(event.leader, event.epoch, event.after_ms)
+                for group in self.following.values():
+                    group.elect(self._term, event.before_ms)
+            case Leaves():
+                for group in self.following.values():
+                    group.leave(event.broker)
+            case Ended() | Started():
+                for group in self.following.values():
+                    group.restart(event.broker)
+            case GroupAsked():
+                request = self._reading(event.request.back())
+                self.following[event.group].ask(event.slot, event.broker, request, event.at_ms)
+            case GroupAnswered():
+                self.following[event.group].answer(event.slot, event.reply.back(), event.at_ms)
+            case GroupUnanswered():
+                self.following[event.group].give_up(event.slot)
+
+
+class GroupFollowing:
+    """The belief of one group."""
+
+    def __init__(self, coordinator: Coordinator, brokers: int, term: Term, wording: GroupWording) -> None:
+        self._wording = wording
+        self._places = Places(brokers)
+        self._asked = 0
+        initial = before_anything(brokers, term)
+        self.belief = Belief(machine(coordinator, initial, brokers))
+
+    def elect(self, term: Term, before_ms: int) -> None:
+        """Another term of the partition began; brokers will hear of it.
+
+        Until then its coordinator may have timed somebody out, and the next one finds that in the log.
+        """
+        self._clock(before_ms)
+
+        def elected(around: Around) -> Outcomes:
+            yield (around._replace(terms=(*around.terms, term)),)
+
+        self.belief.change((Places.AROUND,), elected)
+
+    def leave(self, broker: BrokerId) -> None:
+        def leaving(around: Around) -> Outcomes:
+            yield (around._replace(leaving=around.leaving | {broker}),)
+
+        self.belief.change((Places.AROUND,), leaving)
+
+    def restart(self, broker: BrokerId) -> None:
+        """A process ended or began: whatever it knew is gone, and it knows of no election yet."""
+
+        def anew(around: Around, _: Seat) -> Outcomes:
+            yield around._replace(leaving=around.leaving - {broker}), Seat(Coordinating.STOPPED)
+
+        self.belief.change((Places.AROUND, self._places.seat(broker)), anew)
+
+    def ask(self, slot: int, broker: BrokerId, request: Request, at_ms: int) -> None:
+        self._asked += 1
+        asked = Asked(broker, request, at_ms, placeholder(self._asked))
+        self._clock(at_ms)
+        self.belief.change((self._places.operation(slot),), lambda _: [(asked,)])
+
+    def answer(self, slot: int, seen: Reply, at_ms: int) -> None:
+        """A consumer has this answer. It may tell the id of a member for which there was a placeholder."""
+        self._clock(at_ms)
+        place = self._places.operation(slot)
+
+        def agrees(*state: Part) -> Outcomes:
+            operation = state[place]
+            if isinstance(operation, Answered):
+                for names in namings(operation.reply, seen):
+                    yield tuple(renamed(part, names) for part in (*state[:place], None, *state[place + 1 :]))
+
+        if not self.belief.change(self._all, agrees):
+            self._diverge(in_words(seen), {_expected(operation) for (operation,) in self.belief.parts(place)})
+
+    def give_up(self, slot: int) -> None:
+        """Whether it was handled nobody knows; who has joined waits on."""
+        self.belief.change((self._places.operation(slot),), lambda _: [(None,)])
+
+    @property
+    def _all(self) -> tuple[int, ...]:
+        return tuple(range(len(self.belief.states[0])))
+
+    def _clock(self, now_ms: int) -> None:
+        def later(around: Around) -> Outcomes:
+            yield (around._replace(now_ms=now_ms),)
+
+        self.belief.change((Places.AROUND,), later)
+
+    def _diverge(self, seen: str, permitted: set[str]) -> NoReturn:
+        raise Divergence(seen, tuple(sorted(permitted - {""})), self.belief.states, self._wording)
+
+
+def _expected(operation: Operation) -> str:
+    match operation:
+        case Answered():
+            return in_words(operation.reply)
+        case Waits():
+            return "no answer yet"
+        case _:
+            return ""

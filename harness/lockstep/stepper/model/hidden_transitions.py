@@ -1,0 +1,358 @@
+"""What happens inside a cluster without anybody seeing it, as rules of the reference model.
+
+Followers fetch, brokers learn what the controller decided, leaders ask for other ISRs, requests are answered. A fetch
+reaches its leader at once unless that is paused: what a follower asks does not change on the way, so it makes no
+difference when it left. Its answer takes time, for meanwhile the leader is known to have given it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
+from lockstep.stepper.model.canonical import canonical, passed_over, without_stale
+from lockstep.stepper.model.client_requests import handle
+from lockstep.stepper.model.state import Admitted, Answered, Asked, Places, Surroundings, Waits, acts
+from lockstep.stepper.model.transactions import (
+    TransactionRules,
+    asks_coordinator,
+    has_late_markers,
+    is_decided,
+    is_transactional,
+    is_uncertain,
+)
+from lockstep_model.controller import alter_partition
+from lockstep_model.errors import Error
+from lockstep_model.parameters import Mode, Parameters
+from lockstep_model.partition.in_sync import (
+    AWAITING_METADATA,
+    asked_for,
+    lag_passes,
+    rolled_back,
+    sent_again,
+    settle,
+    shrink,
+)
+from lockstep_model.partition.produce import Produced, complete
+from lockstep_model.partition.replica import Hosting, Replica, hear, learn
+from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
+from lockstep_model.registration import AlterPartition, BrokerId
+from lockstep_model.replication.state import Altering, Bounds, Broker, Fetching, Metadata, knowing, next_known, timeless
+from lockstep_model.replication.state import Answered as Altered
+from lockstep_model.state_machine import Machine, Outcomes, Part, Rule, State, always
+
+LEARNING = Bounds(batches=True)
+"""A broker may learn of several decisions at once (MetadataLoader), or of later ones first (LeaderAndIsr)."""
+
+
+def machine(initial: State, *possible: Parameters) -> Machine:
+    """Everything that can happen unseen, from a state on; each may go by other settings while they change."""
+    metadata: Metadata = initial[Places.METADATA]
+    places = Places(len(metadata.known))
+    rules = zip(*(_Rules(parameters, places).all() for parameters in possible), strict=True)
+    return Machine(initial=initial, rules=tuple(same[0] if len(same) == 1 else _any_of(same) for same in rules))
+
+
+def _any_of(same: Sequence[Rule]) -> Rule:
+    """What may happen by any of these, which are the same rule with other settings."""
+
+    def effect(*parts: Part) -> Outcomes:
+        return dict.fromkeys(chain.from_iterable(rule.effect(*parts) for rule in same))
+
+    return replace(same[0], effect=effect)
+
+
+class _Rules:
+    def __init__(self, parameters: Parameters, places: Places) -> None:
+        self.parameters = parameters
+        self.places = places
+        self.transactions = TransactionRules(parameters)
+
+    def all(self) -> Iterator[Rule]:
+        for broker in self.places.brokers:
+            yield from self.of_broker(broker)
+        for follower, leader in self.places.pairs:
+            yield from self.of_fetcher(follower, leader)
+        for slot in self.places.operations:
+            for broker in self.places.brokers:
+                yield from self.of_operation(slot, broker)
+                yield from self.of_transactional_write(slot, broker)
+        yield from self.of_transactions()
+
+    def of_broker(self, b: BrokerId) -> Iterator[Rule]:
+        around, metadata = Places.SURROUNDINGS, Places.METADATA
+        broker, altering = self.places.broker(b), self.places.altering(b)
+        answers = [self.places.fetching(b, other) for other in self.places.brokers if other != b]
+        learns = (metadata, around, broker, *answers)
+        yield _rule(f"{b} learns what the controller decided", learns, partial(self.learns, b))
+        yield _rule(f"{b} hears of the partition", (broker, around, metadata), partial(self.hears, b))
+        yield _rule(f"{b} is refused an ISR", (altering, metadata, broker), self.is_refused, _is(AlterPartition))
+        yield _rule(f"{b} hears of the ISR it asked for", (altering, around, broker), self.settles, _is(Altered))
+
+    def of_fetcher(self, f: BrokerId, to: BrokerId) -> Iterator[Rule]:
+        around, fetching = Places.SURROUNDINGS, self.places.fetching(f, to)
+        follower, leader, altering = self.places.broker(f), self.places.broker(to), self.places.altering(to)
+        fetches = (fetching, around, follower, leader, altering)
+        yield _rule(f"{f} fetches from {to}", fetches, partial(self.fetches, f, to), _nothing)
+        yield _rule(f"{to} answers {f}", (fetching, around, leader, altering), self.answers, _is(ReplicaFetch))
+        yield _rule(f"{f} takes the answer of {to}", (fetching, around, follower), self.takes, _is(ReplicaFetched))
+        yield _rule(f"the lag time passes for {f} on {to}", (around, leader), partial(self.lags, f, to))
+
+    def of_operation(self, slot: int, b: BrokerId) -> Iterator[Rule]:
+        around, operation, broker = Places.SURROUNDINGS, self.places.operation(slot), self.places.broker(b)
+        reads = (operation, around, broker)
+        yield _rule(f"{b} handles operation {slot}", reads, self.handles, lambda op: _is_plain(op) and op.broker == b)
+        waits = lambda op: _is(Waits)(op) and op.broker == b  # noqa: E731 - the guard of two rules
+        yield _rule(f"{b} completes operation {slot}", reads, self.completes, waits)
+        yield _rule(f"operation {slot} expires on {b}", reads, partial(self.expires, slot), waits)
+
+    def of_transactional_write(self, slot: int, b: BrokerId) -> Iterator[Rule]:
+        operation = self.places.operation(slot)
+        reads = (operation, Places.SURROUNDINGS, self.places.broker(b), self.places.transactions)
+        asks = partial(self.transactions.admits, b)
+        yield _rule(f"{b} admits operation {slot}", reads, asks, lambda op: is_transactional(op) and op.broker == b)
+        appends = self.transactions.appends
+        yield _rule(f"{b} appends operation {slot}", reads, appends, lambda op: _is(Admitted)(op) and op.broker == b)
+
+    def of_transactions(self) -> Iterator[Rule]:
+        around, place, rules = Places.SURROUNDINGS, self.places.transactions, self.transactions
+        for slot in self.places.operations:
+            reads = (self.places.operation(slot), around, place)
+            yield _rule(f"the coordinator handles operation {slot}", reads, rules.coordinates, asks_coordinator)
+        for b in self.places.brokers:
+            reads = (place, around, self.places.broker(b))
+            yield _rule(f"{b} takes a marker", reads, rules.marks, is_decided)
+            yield _rule(f"the marker on {b} is known to be replicated", reads, rules.completes, is_decided)
+            yield _rule(f"{b} takes a late marker", reads, rules.marks_late, has_late_markers)
+            yield _rule(f"the late marker on {b} is replicated", reads, rules.completes_late, has_late_markers)
+        yield _rule("a transaction without markers ends", (place, around), rules.completes_without_markers, is_decided)
+        yield _rule("another broker coordinates", (place, around), rules.is_taken_over, is_uncertain)
+
+    # Brokers and the controller
+
+    def learns(
+        self, b: BrokerId, metadata: Metadata, around: Surroundings, broker: Broker, *fetching: Fetching
+    ) -> Iterator[tuple[Part, ...]]:
+        """A broker learns who leads and who is there. One that has just started learns what it has found, too.
+
+        What changes nothing need not be learned: who has not can still learn all that one may who has.
+        """
+        if not acts(around, broker) or b in around.deaf:
+            return
+        for position in _news(self.parameters, metadata, broker.replica):
+            new = metadata.log[position]
+            if self.parameters.mode is Mode.ZK and not _told(metadata, b, position):
+                continue
+            for found in _found(broker.replica):
+                replica = canonical(self.parameters, learn(self.parameters, found, new.partition, new.brokers))
+                if replica != broker.replica:
+                    left = (without_stale(replica, one) for one in fetching)
+                    after = passed_over(self.parameters, knowing(metadata, b, position), replica)
+                    yield after, around, broker._replace(replica=replica), *left
+
+    def hears(
+        self, b: BrokerId, broker: Broker, around: Surroundings, metadata: Metadata
+    ) -> Iterator[tuple[Broker, Surroundings, Metadata]]:
+        """A broker knows of a partition before it knows who leads it.
+
+        ZooKeeper's controller tells it who leads what before it tells it of its own replicas, and any broker has made a
+        replica for a moment before that has an epoch (ReplicaManager.getOrCreatePartition).
+        """
+        replicas, replica = metadata.controller.partition.replicas, broker.replica
+        if not replicas or not acts(around, broker) or metadata.known[b] is None or replica.hosting is Hosting.HERE:
+            return
+        if self.parameters.mode is Mode.ZK and replica.hosting is Hosting.UNKNOWN:
+            yield broker._replace(replica=hear(replica)), around, metadata
+        if b in replicas:
+            yield broker._replace(replica=replica._replace(hosting=Hosting.HERE)), around, metadata
+
+    def is_refused(
+        self, asked: AlterPartition, metadata: Metadata, broker: Broker
+    ) -> Iterator[tuple[Altering, Metadata, Broker]]:
+        """The controller refuses, which nobody sees. What it grants is seen, and explained elsewhere (`explaining`)."""
+        _, error = alter_partition(self.parameters, metadata.controller, asked)
+        if error is not Error.NONE and not sent_again(error):
+            yield None if error in AWAITING_METADATA else Altered(asked, error), metadata, broker
+
+    def settles(
+        self, altered: Altered, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Altering, Surroundings, Broker]]:
+        """A leader hears what became of the ISR that it asked for."""
+        if acts(around, broker):
+            replica = settle(self.parameters, broker.replica, altered.request, altered.answer)
+            yield None, around, broker._replace(replica=replica)
+
+    # Fetchers
+
+    def fetches(
+        self, f: BrokerId, to: BrokerId, fetching: None, around: Surroundings, follower: Broker, leader: Broker,
+        altering: Altering,
+    ) -> Iterator[tuple[Fetching, Surroundings, Broker, Broker, Altering]]:  # fmt: skip
+        """A follower asks for what comes next. Where the leader is paused the request waits for it."""
+        fetch = self._request(follower.replica)
+        if fetch is None or fetch.leader != to or (f, to) in around.cut or not acts(around, follower):
+            return
+        if to in around.paused:
+            yield fetch, around, follower, leader, altering
+            return
+        for answered, _, led, asks in self.answers(fetch, around, leader, altering):
+            if answered is not None and self._taken(follower.replica, answered) == follower.replica:
+                answered = None  # it tells the follower nothing
+            if (answered, led, asks) != (fetching, leader, altering):
+                yield answered, around, follower, led, asks
+
+    def answers(
+        self, fetch: ReplicaFetch, around: Surroundings, broker: Broker, altering: Altering
+    ) -> Iterator[tuple[ReplicaFetched | None, Surroundings, Broker, Altering]]:
+        """A broker answers a follower, and may want it in the ISR; the answer is lost where the link was cut since."""
+        if not acts(around, broker):
+            return
+        for before, asks in self._asking(fetch, around, broker.replica, altering):
+            replica, answered = answer(self.parameters, before, fetch)
+            replica = timeless(replica)
+            if asked_for(replica) != asked_for(before):
+                if asks is None:
+                    asks = asked_for(replica)
+                else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
+                    replica = rolled_back(replica)
+            heeded = answered.error in (Error.NONE, Error.OFFSET_OUT_OF_RANGE)  # others change nothing
+            arrives = (fetch.follower, fetch.leader) not in around.cut and heeded
+            yield answered if arrives else None, around, broker._replace(replica=replica), asks
+
+    def _asking(
+        self, fetch: ReplicaFetch, around: Surroundings, leader: Replica, altering: Altering
+    ) -> Iterator[tuple[Replica, Altering]]:
+        """A leader as it is, and one that had asked for an ISR without a follower that catches up only now.
+
+        What a leader asks for is looked for when it is granted (`following`). Where its requests do not arrive that is
+        too late: the controller may grant in the end what nobody would ask for any more.
+        """
+        yield leader, altering
+        late = fetch.leader in around.mute and (fetch.leader, fetch.follower) in around.late
+        if altering is not None or not late:
+            return
+        asking = shrink(self.parameters, lag_passes(leader, fetch.follower))
+        if asking.leadership is not None and asking.leadership.pending is not None:
+            yield timeless(asking), asking.leadership.pending
+
+    def takes(
+        self, fetched: ReplicaFetched, around: Surroundings, follower: Broker
+    ) -> Iterator[tuple[Fetching, Surroundings, Broker]]:
+        """A follower appends or truncates."""
+        if acts(around, follower):
+            yield None, around, follower._replace(replica=self._taken(follower.replica, fetched))
+
+    def _request(self, follower: Replica) -> ReplicaFetch | None:
+        """What a follower asks for; only KRaft's says which registration it has."""
+        fetch = request(follower)
+        return fetch._replace(broker_epoch=0) if fetch is not None and self.parameters.mode is Mode.ZK else fetch
+
+    def _taken(self, follower: Replica, fetched: ReplicaFetched) -> Replica:
+        """What a follower makes of an answer; a process that ended has none on its way (`following`)."""
+        if self.parameters.mode is Mode.ZK:
+            fetched = fetched._replace(request=fetched.request._replace(broker_epoch=follower.broker_epoch))
+        return take(self.parameters, follower, fetched)
+
+    def lags(
+        self, f: BrokerId, to: BrokerId, around: Surroundings, leader: Broker
+    ) -> Iterator[tuple[Surroundings, Broker]]:
+        """A follower was not at the leader's end for replica.lag.time.max.ms, as far as the clock can tell.
+
+        Where it is in the ISR that makes no difference until the leader asks for one without it, which is seen if it is
+        granted (`following`).
+        """
+        leadership = leader.replica.leadership
+        if leadership is None or f in leadership.isr or (to, f) not in around.late:
+            return
+        replica = lag_passes(leader.replica, f)
+        if replica != leader.replica:
+            yield around, leader._replace(replica=replica)
+
+    # Clients
+
+    def handles(
+        self, asked: Asked, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Asked | Waits | Answered, Surroundings, Broker]]:
+        """A broker looks at a client's request: what it answers is known at once, or when a write is committed."""
+        if not acts(around, broker):
+            return
+        for replica, reply in handle(self.parameters, broker.replica, asked):
+            yield reply, around, broker._replace(replica=replica)
+
+    def completes(
+        self, waits: Waits, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
+        """A write is committed, or cannot be any more by this broker.
+
+        In ZooKeeper mode a process registers anew when its session was over, and answers all the same. One that ended
+        has no open write any more, for the client has given it up.
+        """
+        same = self.parameters.mode is Mode.ZK or broker.replica.broker_epoch == waits.incarnation
+        if acts(around, broker) and same:
+            reply = complete(self.parameters, broker.replica, waits.waiting)
+            if reply is not None and waits.reply in (None, reply):
+                yield Answered(reply), around, broker
+
+    def expires(
+        self, slot: int, waits: Waits, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
+        """A write waited for as long as its producer said, and stays where it is (DelayedProduce.onExpiration)."""
+        reply = Produced(Error.REQUEST_TIMED_OUT)
+        if slot in around.expired and acts(around, broker) and waits.reply in (None, reply):
+            yield Answered(reply), around, broker
+
+
+def _found(replica: Replica) -> Iterator[Replica]:
+    """With which high watermark a broker goes on that is told of its replica.
+
+    While it has none the log stays, but its high watermark is not among those that are written down from time to time:
+    it may be forgotten (ReplicaManager.checkpointHighWatermarks, Partition.createLog).
+    """
+    yield replica
+    if replica.hosting is Hosting.ELSEWHERE and replica.high_watermark > replica.log.start:
+        yield replica._replace(high_watermark=replica.log.start)
+
+
+def _rule(
+    name: str, reads: tuple[int, ...], effect: Callable[..., Outcomes], when: Callable[[Part], bool] = always
+) -> Rule:
+    return Rule(name=name, reads=reads, effect=effect, when=when)
+
+
+def _is(kind: type) -> Callable[[object], bool]:
+    return lambda part: isinstance(part, kind)
+
+
+def _is_plain(operation: object) -> bool:
+    """A request that concerns nobody but the broker that is asked."""
+    return isinstance(operation, Asked) and not asks_coordinator(operation) and not is_transactional(operation)
+
+
+def _nothing(part: object) -> bool:
+    return part is None
+
+
+def _leads(broker: Broker) -> bool:
+    return broker.replica.leadership is not None
+
+
+def _news(parameters: Parameters, metadata: Metadata, replica: Replica) -> range:
+    further = next_known(parameters, LEARNING, metadata, replica.broker)
+    found = metadata.known[replica.broker]
+    return range(found, len(metadata.log)) if found is not None and replica.leader_epoch < 0 else further
+
+
+def _told(metadata: Metadata, b: BrokerId, position: int) -> bool:
+    """Whether ZooKeeper's controller tells a broker of this, or that it has no replica any more.
+
+    It says so once, and only to a broker that is there: who is away when it loses its replica keeps it.
+    """
+    known = metadata.known[b]
+    later = metadata.log[known : position + 1] if known is not None else ()
+    without = next((new for new in later if b not in new.partition.replicas), None)
+    if without is None or b in metadata.log[position].partition.replicas:
+        return True
+    registered = without.broker(b)
+    return registered is not None and not registered.fenced

@@ -1,0 +1,1 @@
+"""Random walks: drawn from a seed, run, measured and shrunk."""

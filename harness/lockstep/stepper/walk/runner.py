@@ -1,0 +1,198 @@
+"""One walk on a live cluster, from the creation of its topic to what came of it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lockstep.clients.wire.coordinators import GroupProtocol
+from lockstep.cluster.cluster import Cluster
+from lockstep.cluster.config import COMMON, KRAFT
+from lockstep.cluster.node import NodeState
+from lockstep.errors import ClusterError
+from lockstep.network.conditions import Open
+from lockstep.stepper.controls.wrong_models import WrongModel
+from lockstep.stepper.driver.actions import Step
+from lockstep.stepper.driver.broker_index import Numbering
+from lockstep.stepper.driver.codec import WRITE_TIMEOUT_MS
+from lockstep.stepper.driver.driver import Done, Stepper
+from lockstep.stepper.driver.timers import Timing
+from lockstep.stepper.groups.driver import GroupStepper, times_of
+from lockstep.stepper.model.belief import BeliefTooLarge
+from lockstep.stepper.model.client_requests import as_asked
+from lockstep.stepper.model.divergence import Divergence
+from lockstep.stepper.model.events import Events
+from lockstep.stepper.observers import follow
+from lockstep.stepper.observers.decisions import ControllerObserver
+from lockstep.stepper.walk.generator import Situation, Walk
+from lockstep_model.parameters import Parameters, parameters_for
+
+MIN_ISR = 2
+ATTEMPTS = 5
+"""So many topics are made until one is at rest; a busy machine lets sessions end that nobody has ended."""
+OVERRIDES = {
+    "replica.fetch.wait.max.ms": "50",
+    "group.consumer.session.timeout.ms": "6000",
+    "offsets.retention.check.interval.ms": "86400000",
+}
+"""On clusters for stepping followers come back soon, so that a step that waits for them is short;
+consumers outlast a few steps, and nobody forgets their groups."""
+
+Steps = Callable[[Situation, Done | None], Step | None]
+"""Gives the next step in a situation, after what came of the last one; None at the end."""
+Script = Callable[[Situation], Generator[Step, tuple[Situation, Done], None]]
+"""Steps that follow from each other: a script is given the situation and what came of each step that it wants."""
+
+
+@dataclass(kw_only=True)
+class Walked:
+    """What came of a walk."""
+
+    topic: str
+    steps: list[Done] = field(default_factory=list)
+    events: list[Events] = field(default_factory=list)
+    divergence: Divergence | None = None
+    diverged_at: Step | None = None
+    decisions: tuple[str, ...] = ()
+    """What the controller had decided during that step."""
+    began_ns: int = 0
+    """When the last step began, and when it ended, by the clock that nodes' logs have."""
+    ended_ns: int = 0
+    undecided: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        if self.divergence is not None:
+            return "violation"
+        return "pass" if self.undecided is None else "undecided"
+
+
+def parameters_of(cluster: Cluster) -> Parameters:
+    """The model of what this cluster runs."""
+    spec = cluster.spec
+    return parameters_for(spec.kafka, spec.mode, spec.features, min_isr=MIN_ISR, replication=len(cluster.broker_ids))
+
+
+def random_steps(seed: int, steps: int) -> Steps:
+    """So many steps, drawn from this seed."""
+    walk = Walk(seed=seed)
+    left = iter(range(steps))
+    return lambda situation, _: None if next(left, None) is None else walk.step(situation)
+
+
+def scripted(script: Script) -> Steps:
+    """The steps of a script."""
+    running: Generator[Step, tuple[Situation, Done], None] | None = None
+
+    def next_step(situation: Situation, done: Done | None) -> Step | None:
+        nonlocal running
+        try:
+            if running is None or done is None:
+                running = script(situation)
+                return next(running)
+            return running.send((situation, done))
+        except StopIteration:
+            return None
+
+    return next_step
+
+
+def walk(
+    cluster: Cluster,
+    steps: Steps,
+    parameters: Parameters,
+    on_step: Callable[[Done], None],
+    *,
+    replicas: tuple[int, ...] | None = None,
+    wrong: WrongModel | None = None,
+    on_divergence: Callable[[Divergence], None] = lambda _: None,
+) -> Walked:
+    """Take steps on a topic of its own, whose preferred leader is the first of its replicas.
+
+    With a wrong model that one follows, and the cluster should seem to diverge. Leaves the cluster as it was, after
+    `on_divergence` has had it as it is.
+    """
+    walked = Walked(topic=f"lockstep-{uuid.uuid4().hex[:8]}")
+    config = {"min.insync.replicas": str(parameters.min_isr)}
+    model = parameters if wrong is None else wrong.parameters(parameters)
+    reading = as_asked if wrong is None else wrong.reading
+    # The topic of the consumers first: a broker that tells of the other one has told its coordinator of that one.
+    with (
+        _consumers(cluster, walked.topic, model) as groups,
+        _new_topic(cluster, walked, replicas or cluster.broker_ids, config) as observer,
+    ):
+        began = time.monotonic()
+        with Stepper(cluster, walked.topic, observer, model, timing_of(cluster), reading, groups) as stepper:
+            walked.events = stepper.events
+            try:
+                done: Done | None = None
+                while (step := steps(stepper.situation(), done)) is not None:
+                    walked.diverged_at = step
+                    walked.began_ns = time.time_ns()
+                    done = stepper.take(step)
+                    walked.steps.append(done)
+                    on_step(done)
+            except Divergence as divergence:
+                walked.divergence = divergence
+                walked.decisions = tuple(stepper.decisions)
+                walked.ended_ns = time.time_ns()
+                on_divergence(divergence)
+            except BeliefTooLarge as error:
+                walked.undecided = str(error)
+            finally:
+                walked.seconds = time.monotonic() - began
+                walked.ended_ns = walked.ended_ns or time.time_ns()
+                _restore(cluster)
+    return walked
+
+
+@contextmanager
+def _new_topic(
+    cluster: Cluster, walked: Walked, replicas: tuple[int, ...], config: dict[str, str]
+) -> Iterator[ControllerObserver]:
+    """A topic that is followed from its creation on; another one if more was decided before anybody looked."""
+    name = walked.topic
+    for attempt in range(ATTEMPTS):
+        walked.topic = f"{name}-{attempt}" if attempt else name
+        cluster.place_topic(walked.topic, replicas, config)
+        with follow(cluster, walked.topic, 0) as observer:
+            if observer.current.partition.partition_epoch == 0:
+                yield observer
+                return
+    raise ClusterError(f"the controller decided about {walked.topic} before anybody looked: the cluster is not at rest")
+
+
+def _consumers(cluster: Cluster, topic: str, parameters: Parameters) -> GroupStepper:
+    """Groups of all protocols that the cluster has."""
+    new = parameters.groups.new_coordinator
+    protocols = tuple(GroupProtocol) if new else (GroupProtocol.CLASSIC,)
+    times = times_of({**COMMON, **cluster.spec.overrides})
+    return GroupStepper(cluster, f"{topic}-read", protocols, times, Numbering(cluster.broker_ids))
+
+
+def timing_of(cluster: Cluster) -> Timing:
+    settings = {**COMMON, **KRAFT, **cluster.spec.overrides}
+    return Timing(
+        brokers=range(len(cluster.broker_ids)),
+        session_ms=int(settings["broker.session.timeout.ms"]),
+        lag_ms=int(settings["replica.lag.time.max.ms"]),
+        write_ms=WRITE_TIMEOUT_MS,
+    )
+
+
+def _restore(cluster: Cluster) -> None:
+    """Have every broker run and every link open again."""
+    for link, condition in cluster.links.conditions().items():
+        if condition != Open():
+            cluster.links.mend(link)
+    for id_ in cluster.broker_ids:
+        match cluster.broker(id_).state():
+            case NodeState.PAUSED:
+                cluster.broker(id_).resume()
+            case NodeState.STOPPED:
+                cluster.broker(id_).start()
+    cluster.wait_ready()

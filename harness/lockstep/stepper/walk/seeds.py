@@ -1,0 +1,176 @@
+"""Walks that are drawn from seeds, on one fresh cluster: a single one, or one for each seed with one verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from lockstep.cluster.backends import Backend
+from lockstep.cluster.cluster import Cluster
+from lockstep.progress import Progress
+from lockstep.spec.cluster import ClusterSpec
+from lockstep.stepper.controls.evaluation import WrongModelFound, controls
+from lockstep.stepper.controls.wrong_models import WRONG_MODELS, WrongModel
+from lockstep.stepper.driver.actions import Step
+from lockstep.stepper.model.divergence import Divergence
+from lockstep.stepper.session import (
+    Ended,
+    Session,
+    WalkVerdict,
+    open_session,
+    save_verdict,
+    seconds_of,
+    worst,
+)
+from lockstep.stepper.walk.coverage import Coverage, coverage
+from lockstep.stepper.walk.runner import OVERRIDES, Walked, random_steps, walk
+from lockstep.stepper.walk.shrinker import in_order, shrunk
+from lockstep_model.parameters import Parameters
+
+WALKS = "walks"
+Hold = Callable[[Cluster, Divergence], None]
+"""Is given a cluster that has just diverged, and may take its time."""
+SHRINK_S = 600.0
+"""For how long fewer steps are looked for: each attempt is a walk."""
+
+
+class SeededWalk(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the walks; its steps, events and verdict are in `walks/<seed>`."""
+
+    seed: int
+    walk: WalkVerdict
+
+
+class WalksVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`verdict.json` of such a run."""
+
+    verdict: str
+    run: str
+    steps: int
+    seconds: float
+    coverage: Coverage
+    """Of all walks together."""
+    walks: list[SeededWalk]
+    wrong_models: list[WrongModelFound] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkOptions:
+    """How a walk is taken, and what is done about it afterwards."""
+
+    steps: int
+    controls: bool = False
+    """Wrong models are held to the same walk, too."""
+    wrong: WrongModel | None = None
+    """A wrong model takes the place of the right one, so that the cluster should seem to diverge."""
+    shrink: bool = False
+    """After a divergence, fewer steps are looked for that diverge, too."""
+    hold: Hold | None = None
+    """Is given a cluster that diverges, as it is, before it is healed."""
+
+    def arguments(self) -> list[str]:
+        """What to type for it."""
+        return [
+            *("--steps", str(self.steps)),
+            *(["--controls"] if self.controls else []),
+            *(["--wrong-model", self.wrong.name] if self.wrong else []),
+            *(["--shrink"] if self.shrink else []),
+            *(["--hold"] if self.hold else []),
+        ]
+
+
+def step(
+    spec: ClusterSpec, *, backend: Backend, seed: int, options: WalkOptions, runs: Path, progress: Progress
+) -> Ended[WalkVerdict]:
+    """Take steps that are drawn from a seed, on a fresh cluster, until they are done or the cluster diverges."""
+    asked = ["step", "--seed", str(seed), *options.arguments()]
+    with open_session(
+        spec, backend=backend, settings=OVERRIDES, asked=asked, seed=seed, runs=runs, progress=progress
+    ) as session:
+        walked, verdict = take_walk(session, session.run.path, seed, options)
+    if options.controls and walked.verdict == "pass":
+        with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
+            (found,) = controls({str(seed): walked}, session.parameters).values()
+        verdict = msgspec.structs.replace(verdict, controls=found)
+    return session.end(verdict)
+
+
+def step_many(
+    spec: ClusterSpec, *, backend: Backend, seeds: Sequence[int], options: WalkOptions, runs: Path, progress: Progress
+) -> Ended[WalksVerdict]:
+    """Take a walk with each seed, one after the other, whatever comes of those before it."""
+    asked = ["step", "--seeds", ",".join(map(str, seeds)), *options.arguments()]
+    taken: dict[int, tuple[Walked, WalkVerdict]] = {}
+    with open_session(
+        spec, backend=backend, settings=OVERRIDES, asked=asked, seed=seeds[0], runs=runs, progress=progress
+    ) as session:
+        for seed in seeds:
+            taken[seed] = take_walk(session, session.run.path / WALKS / str(seed), seed, options)
+            progress.say(line_of(seed, taken[seed][1]))
+    verdict = verdict_of_many(session.name, taken)
+    if not options.controls:
+        return session.end(verdict)
+    passed = {str(seed): walked for seed, (walked, _) in taken.items() if walked.verdict == "pass"}
+    return session.end_with_controls(verdict, passed, "walks")
+
+
+def take_walk(session: Session, into: Path, seed: int, options: WalkOptions) -> tuple[Walked, WalkVerdict]:
+    """One walk on a topic of its own, which leaves its steps, events and verdict in a directory."""
+    cluster, hold = session.cluster, options.hold
+    doing = f"seed {seed}: taking {options.steps} steps"
+    with session.run.phase("walk"), session.recording(into, doing) as on_step:
+        walked = walk(
+            cluster,
+            random_steps(seed, options.steps),
+            session.parameters,
+            on_step,
+            wrong=options.wrong,
+            on_divergence=lambda divergence: None if hold is None else hold(cluster, divergence),
+        )
+    verdict = session.judged(into, walked, options.wrong)
+    save_verdict(into, verdict)  # what follows may take long, and be interrupted
+    if options.shrink and verdict.diverged is not None:
+        with session.run.phase("shrink"), session.progress.action("looking for fewer steps that still diverge"):
+            fewer = tuple(map(str, _fewer_steps(cluster, walked, session.parameters, options.wrong)))
+        diverged = msgspec.structs.replace(verdict.diverged, shrunk=fewer)
+        verdict = msgspec.structs.replace(verdict, diverged=diverged)
+        save_verdict(into, verdict)
+    return walked, verdict
+
+
+def line_of(seed: int, verdict: WalkVerdict) -> str:
+    """A walk in one line."""
+    where = "" if verdict.diverged is None else f" at step {verdict.diverged.step}: {verdict.diverged.words}"
+    why = f" ({verdict.reason})" if verdict.reason else ""
+    return f"seed {seed}: {verdict.verdict}{where}{why}; {verdict.steps} steps in {verdict.seconds:.1f} s"
+
+
+def verdict_of_many(run: str, taken: dict[int, tuple[Walked, WalkVerdict]]) -> WalksVerdict:
+    """What several walks amount to."""
+    walks = [SeededWalk(seed=seed, walk=verdict) for seed, (_, verdict) in taken.items()]
+    return WalksVerdict(
+        verdict=worst(one.walk.verdict for one in walks),
+        run=run,
+        steps=sum(one.walk.steps for one in walks),
+        seconds=seconds_of(one.walk for one in walks),
+        coverage=coverage(*(walked.steps for walked, _ in taken.values())),
+        walks=walks,
+    )
+
+
+def _fewer_steps(
+    cluster: Cluster, walked: Walked, parameters: Parameters, wrong: WrongModel | None
+) -> tuple[Step, ...]:
+    """The steps that are left of a walk that diverged, tried on fresh topics of the same cluster."""
+    assert walked.diverged_at is not None
+    taken = [*(done.step for done in walked.steps), walked.diverged_at]
+
+    def diverges(steps: Sequence[Step]) -> bool:
+        return walk(cluster, in_order(steps), parameters, lambda _: None, wrong=wrong).divergence is not None
+
+    deadline = time.monotonic() + SHRINK_S
+    return shrunk(taken, diverges, in_time=lambda: time.monotonic() < deadline)

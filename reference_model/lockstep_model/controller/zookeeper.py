@@ -1,0 +1,77 @@
+"""How ZooKeeper's controller changes a partition: it elects where the leader is gone, and takes brokers from ISRs.
+
+Each write raises the version of the partition's znode, which is the partition epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lockstep_model.controller.state import Controller, first
+from lockstep_model.parameters import Parameters
+from lockstep_model.registration import NO_LEADER, BrokerId, Brokers, Registration
+from lockstep_model.replication.mutants import ELECT_IN_SYNC, LAST_MEMBER_STAYS
+
+
+def written(partition: Registration, *, leader: BrokerId, isr: Brokers) -> Registration:
+    """The partition with this leader and this ISR, and the next leader epoch (LeaderAndIsr.newLeaderAndIsr)."""
+    leader_epoch, partition_epoch = partition.leader_epoch + 1, partition.partition_epoch + 1
+    return partition._replace(leader=leader, isr=isr, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
+
+
+def elect_offline(parameters: Parameters, controller: Controller, *, unclean: bool) -> Controller:
+    """Give a partition whose leader is gone another one: in sync, or where that is allowed anybody.
+
+    The ISR loses all that are not there; an unclean leader is alone in it (Election.leaderForOffline).
+    """
+    partition, active = controller.partition, controller.active_brokers()
+    if partition.leader in active:
+        return controller
+    candidates = partition.isr if parameters.guards(ELECT_IN_SYNC) else frozenset(partition.replicas)
+    leader = first(partition.replicas, candidates & active)
+    if leader != NO_LEADER:
+        return controller.with_partition(written(partition, leader=leader, isr=partition.isr & active))
+    leader = first(partition.replicas, active)
+    if not unclean or leader == NO_LEADER:
+        return controller
+    elected = written(partition, leader=leader, isr=frozenset({leader}))
+    return controller.with_partition(elected._replace(recovering=True))
+
+
+def remove_from_isr(parameters: Parameters, partition: Registration, broker: BrokerId) -> Registration:
+    """Take a broker from the ISR, unless it is the last there; it leads no more.
+
+    The leader epoch rises even where the ISR stays as it was (ReplicaStateMachine.removeReplicasFromIsr).
+    """
+    if broker not in partition.isr:
+        return partition
+    isr = partition.isr - {broker}
+    if parameters.guards(LAST_MEMBER_STAYS) and not isr:
+        isr = partition.isr
+    leader = NO_LEADER if broker == partition.leader else partition.leader
+    changed = written(partition, leader=leader, isr=isr)
+    if leader == partition.leader and not parameters.epoch_bump_on_isr_shrink:
+        return changed._replace(leader_epoch=partition.leader_epoch)
+    return changed
+
+
+def without(parameters: Parameters, partition: Registration, leaving: Iterable[BrokerId]) -> Iterator[Registration]:
+    """The partition after each of these has left the ISR that was in it."""
+    for broker in leaving:
+        if broker in partition.isr:
+            partition = remove_from_isr(parameters, partition, broker)
+            yield partition
+
+
+def elect_instead_of_leaving(controller: Controller) -> Registration:
+    """Another member of the ISR leads in place of one that shuts down, if there is one that does not.
+
+    All that shut down leave the ISR then (Election.leaderForControlledShutdown).
+    """
+    partition = controller.partition
+    staying = partition.isr & controller.active_brokers()
+    leader = first(partition.replicas, staying)
+    if leader == NO_LEADER:
+        return partition
+    leaving = frozenset(number for number, broker in controller.brokers if broker.shutting_down)
+    return written(partition, leader=leader, isr=partition.isr - leaving)

@@ -1,0 +1,96 @@
+"""How one member of the consumer protocol moves towards its target (CurrentAssignmentBuilder).
+
+assigned, not in the target   ->  to be revoked: the epoch stays until the member no longer owns it
+in the target, not assigned   ->  assigned once nobody else has it, with the target's epoch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from lockstep_model.groups.generations import MemberId, Partition, Partitions
+from lockstep_model.groups.mutants import RELEASE_BEFORE_ASSIGN, REVOKE_BEFORE_ADVANCE
+from lockstep_model.groups.parameters import GroupParameters
+
+
+class MemberState(StrEnum):
+    """MemberState"""
+
+    STABLE = "stable"
+    UNREVOKED_PARTITIONS = "unrevoked-partitions"
+    UNRELEASED_PARTITIONS = "unreleased-partitions"
+
+
+Assigned: TypeAlias = frozenset[tuple[Partition, int]]
+"""Partitions, each with the member epoch in which it was assigned (KIP-1251)."""
+
+
+class ConsumerMember(NamedTuple):
+    """One member, as the coordinator has it (ConsumerGroupMember)."""
+
+    id: MemberId
+    instance: str | None = None
+    subscription: str = ""
+    epoch: int = 0
+    previous_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    assigned: Assigned = frozenset()
+    revoking: Assigned = frozenset()
+    """What it was told to revoke and may still own."""
+
+    def holds(self, partition: Partition) -> bool:
+        """Whether nobody else may have this partition."""
+        return any(held == partition for held, _ in self.assigned | self.revoking)
+
+
+def partitions(assigned: Assigned) -> Partitions:
+    return frozenset(partition for partition, _ in assigned)
+
+
+def reconcile(
+    member: ConsumerMember,
+    *,
+    target: Partitions,
+    target_epoch: int,
+    owned: Partitions | None,
+    free: Callable[[Partition], bool],
+    parameters: GroupParameters,
+) -> ConsumerMember:
+    """One step of a member that says what it owns, or nothing of it, towards its target."""
+    epoch = member.epoch
+    if member.state is MemberState.STABLE and epoch == target_epoch:
+        return member
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        if _must_revoke(member.revoking, owned, parameters):
+            return member
+        if parameters.epoch_per_revocation:
+            epoch += 1
+    assigned = frozenset(held for held in member.assigned if held[0] in target)
+    revoking = member.assigned - assigned
+    if _must_revoke(revoking, owned, parameters):
+        return _moved(member, epoch, MemberState.UNREVOKED_PARTITIONS, assigned, revoking)
+    wanted = target - partitions(assigned)
+    given = frozenset(
+        partition
+        for partition in wanted
+        if free(partition)
+        or (parameters.takes_back and partition in partitions(member.revoking))
+        or not parameters.guards(RELEASE_BEFORE_ASSIGN)
+    )
+    state = MemberState.STABLE if given == wanted else MemberState.UNRELEASED_PARTITIONS
+    return _moved(member, target_epoch, state, assigned | {(partition, target_epoch) for partition in given})
+
+
+def _must_revoke(revoking: Assigned, owned: Partitions | None, parameters: GroupParameters) -> bool:
+    """Whether the member may still own some of these: it does until it says that it does not."""
+    if not revoking or not parameters.guards(REVOKE_BEFORE_ADVANCE):
+        return False
+    return owned is None or bool(owned & partitions(revoking))
+
+
+def _moved(
+    member: ConsumerMember, epoch: int, state: MemberState, assigned: Assigned, revoking: Assigned = frozenset()
+) -> ConsumerMember:
+    return member._replace(epoch=epoch, previous_epoch=member.epoch, state=state, assigned=assigned, revoking=revoking)

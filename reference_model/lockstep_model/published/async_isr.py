@@ -1,0 +1,144 @@
+"""ISR changes that take time: the leader counts with every ISR that the controller may have, the maximal one.
+
+One leader that stays. It asks for another ISR and goes on; the controller takes a request that names its current
+version, and may at any time take a broker out by itself. (AsyncIsr.tla in hachikuji/kafka-specification, on KIP-497.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from lockstep_model.state_machine import Invariant, Machine, Outcomes, Rule
+
+LEADER = 0
+NONE = -1
+
+
+class Isr(NamedTuple):
+    """An ISR with its version: what the controller has, and what requests and updates carry."""
+
+    members: frozenset[int]
+    version: int
+
+
+Messages: TypeAlias = frozenset[Isr]
+
+
+class Leader(NamedTuple):
+    isr: frozenset[int]
+    version: int
+    pending: frozenset[int]
+    pending_version: int
+    offsets: tuple[int, ...]
+    """The log end of each replica, as the leader knows it from their fetches."""
+
+    def end(self, replica: int, offset: int) -> Leader:
+        return self._replace(offsets=(*self.offsets[:replica], offset, *self.offsets[replica + 1 :]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    replicas: int = 3
+    offsets: int = 2
+    versions: int = 2
+
+
+HighWatermark: TypeAlias = Callable[[Leader], int]
+
+
+def high_watermark(leader: Leader) -> int:
+    """What all of the maximal ISR have."""
+    return min(leader.offsets[replica] for replica in leader.isr | leader.pending)
+
+
+def high_watermark_of_committed_isr(leader: Leader) -> int:
+    """What a mutant takes for it."""
+    return min(leader.offsets[replica] for replica in leader.isr)
+
+
+def controller_shrink_isr(bounds: Bounds, replica: int, controller: Isr, updates: Messages) -> Outcomes:
+    """The controller sees a broker fail."""
+    if replica == LEADER or replica not in controller.members or controller.version >= bounds.versions:
+        return
+    changed = Isr(controller.members - {replica}, controller.version + 1)
+    yield changed, updates | {changed}
+
+
+def controller_handle_request(bounds: Bounds, requests: Messages, controller: Isr, updates: Messages) -> Outcomes:
+    """The controller takes what a leader asks for, if it knows the controller's version."""
+    if controller.version >= bounds.versions:
+        return
+    for request in requests:
+        if request.version == controller.version:
+            changed = Isr(request.members, controller.version + 1)
+            yield requests, changed, updates | {changed}
+
+
+def leader_request(high_watermark: HighWatermark, replica: int, leader: Leader, requests: Messages) -> Outcomes:
+    """The leader asks for a member to leave, or for one that is at the high watermark to join."""
+    if replica in leader.isr:
+        if replica == LEADER:
+            return
+        isr = leader.isr - {replica}
+    elif leader.offsets[replica] >= high_watermark(leader):
+        isr = leader.isr | {replica}
+    else:
+        return
+    asked = leader._replace(pending=leader.pending | isr, pending_version=leader.version)
+    yield asked, requests | {Isr(isr, leader.version)}
+
+
+def leader_write(bounds: Bounds, leader: Leader) -> Outcomes:
+    if leader.offsets[LEADER] < bounds.offsets:
+        yield (leader.end(LEADER, leader.offsets[LEADER] + 1),)
+
+
+def leader_handle_update(leader: Leader, updates: Messages) -> Outcomes:
+    """The leader learns what the controller has, and that nothing is pending any more."""
+    for update in updates:
+        if update.version > leader.version:
+            yield Leader(update.members, update.version, frozenset(), NONE, leader.offsets), updates
+
+
+def follower_replicate(replica: int, leader: Leader) -> Outcomes:
+    if leader.offsets[replica] < leader.offsets[LEADER]:
+        yield (leader.end(replica, leader.offsets[replica] + 1),)
+
+
+def valid_high_watermark(high_watermark: HighWatermark, leader: Leader, controller: Isr) -> bool:
+    """Whoever the controller may elect has all that is committed."""
+    return all(leader.offsets[replica] >= high_watermark(leader) for replica in controller.members)
+
+
+CONTROLLER, LEADER_PART, REQUESTS, UPDATES = range(4)
+
+
+def async_isr(bounds: Bounds, *, maximal: bool = True) -> Machine:
+    """The machine, and its mutant that counts with the committed ISR instead of the maximal one."""
+    hw = high_watermark if maximal else high_watermark_of_committed_isr
+    everyone = frozenset(range(bounds.replicas))
+    leader = Leader(everyone, 0, frozenset(), NONE, (0,) * bounds.replicas)
+    holds = partial(valid_high_watermark, hw)
+    return Machine(
+        initial=(Isr(everyone, 0), leader, frozenset[Isr](), frozenset[Isr]()),
+        rules=tuple(_rules(bounds, hw)),
+        invariants=(Invariant(name="valid-high-watermark", reads=(LEADER_PART, CONTROLLER), holds=holds),),
+    )
+
+
+def _rules(bounds: Bounds, hw: HighWatermark) -> Iterator[Rule]:
+    handle = partial(controller_handle_request, bounds)
+    write = partial(leader_write, bounds)
+    yield Rule(name="the controller takes a request", reads=(REQUESTS, CONTROLLER, UPDATES), effect=handle)
+    yield Rule(name="the leader takes a write", reads=(LEADER_PART,), effect=write)
+    yield Rule(name="the leader learns the ISR", reads=(LEADER_PART, UPDATES), effect=leader_handle_update)
+    for id_ in range(bounds.replicas):
+        failed, ask = partial(controller_shrink_isr, bounds, id_), partial(leader_request, hw, id_)
+        yield Rule(name=f"the controller sees {id_} fail", reads=(CONTROLLER, UPDATES), effect=failed)
+        yield Rule(name=f"the leader asks about {id_}", reads=(LEADER_PART, REQUESTS), effect=ask)
+        if id_ != LEADER:
+            replicate = partial(follower_replicate, id_)
+            yield Rule(name=f"{id_} fetches", reads=(LEADER_PART,), effect=replicate)

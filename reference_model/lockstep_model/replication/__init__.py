@@ -1,0 +1,1 @@
+"""One partition's replication as a state machine: state, actions, invariants and mutants."""

@@ -1,0 +1,369 @@
+"""What may happen to one partition, step by step: each has its guard and then its effect on the parts that it reads.
+
+What of the guard is seen in the first of these parts stands in `replication`, beside the name of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lockstep_model.controller import alter_partition, elect_preferred, fence, register, shut_down, unfence
+from lockstep_model.errors import Error
+from lockstep_model.parameters import Mode, Parameters
+from lockstep_model.partition.in_sync import (
+    AWAITING_METADATA,
+    asked_for,
+    expand,
+    lag_passes,
+    rolled_back,
+    sent_again,
+    settle,
+    shrink,
+)
+from lockstep_model.partition.produce import Acks, Produce, Produced, Waiting, complete, produce
+from lockstep_model.partition.replica import Replica, learn, restart
+from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
+from lockstep_model.registration import AlterPartition, BrokerId, Register
+from lockstep_model.replication import mutants
+from lockstep_model.replication.state import (
+    Altering,
+    Answered,
+    Bounds,
+    Broker,
+    Fetching,
+    Metadata,
+    Spent,
+    Witness,
+    decided,
+    knowing,
+    next_known,
+    timeless,
+)
+
+
+class Steps:
+    """The steps within these bounds."""
+
+    def __init__(self, parameters: Parameters, bounds: Bounds) -> None:
+        self.parameters = parameters
+        self.bounds = bounds
+
+    # What the controller does
+
+    def session_ends(self, b: BrokerId, metadata: Metadata, spent: Spent) -> Iterator[tuple[Metadata, Spent]]:
+        """The controller has not heard of a broker for the session's time, whether it runs or not."""
+        running = metadata.known[b] is not None
+        if running and spent.fencings >= self.bounds.fencings:
+            return
+        after = decided(self.bounds, metadata, fence(self.parameters, metadata.controller, b))
+        if after is not None:
+            yield after, spent._replace(fencings=spent.fencings + running)
+
+    def is_heard_again(self, b: BrokerId, metadata: Metadata, broker: Broker) -> Iterator[tuple[Metadata, Broker]]:
+        """A running broker's heartbeats arrive again; in ZooKeeper mode it makes its znode anew, with another epoch.
+
+        KRaft lets one go that asks to leave, instead of unfencing it (BrokerHeartbeatManager.calculateNextBrokerState).
+        """
+        if self.parameters.mode is Mode.ZK:
+            epoch = _next_epoch(metadata)
+            controller, _ = register(self.parameters, metadata.controller, Register(b, epoch))
+            broker = broker._replace(replica=broker.replica._replace(broker_epoch=epoch))
+        elif broker.leaving:
+            return
+        else:
+            controller = unfence(self.parameters, metadata.controller, b)
+        after = decided(self.bounds, metadata, controller)
+        if after is not None:
+            yield after, broker
+
+    def alters(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[Altering, Metadata]]:
+        """The controller does what a leader asks, or refuses. A leader that is to ask again asks on."""
+        controller, error = alter_partition(self.parameters, metadata.controller, asked)
+        after = decided(self.bounds, metadata, controller)
+        if after is None or sent_again(error):
+            return
+        if error in AWAITING_METADATA:  # which it would do without this answer too
+            yield None, after
+        else:
+            yield Answered(asked, controller.partition if error is Error.NONE else error), after
+
+    def preferred_leader_is_elected(self, metadata: Metadata, spent: Spent) -> Iterator[tuple[Metadata, Spent]]:
+        """By ElectLeaders, or by the controller from time to time."""
+        if spent.preferred_elections >= self.bounds.preferred_elections:
+            return
+        controller, error = elect_preferred(self.parameters, metadata.controller)
+        after = decided(self.bounds, metadata, controller)
+        if after is not None and error is Error.NONE:
+            yield after, spent._replace(preferred_elections=spent.preferred_elections + 1)
+
+    # What brokers do
+
+    def learns(
+        self, b: BrokerId, metadata: Metadata, broker: Broker, witness: Witness
+    ) -> Iterator[tuple[Metadata, Broker, Witness]]:
+        """A broker learns who leads, and who else is there; the high watermark may rise with a smaller ISR."""
+        for position in next_known(self.parameters, self.bounds, metadata, b):
+            new = metadata.log[position]
+            replica = timeless(learn(self.parameters, broker.replica, new.partition, new.brokers))
+            yield (knowing(metadata, b, position), *self.seen(broker._replace(replica=replica), witness))
+
+    def is_written_to(self, broker: Broker, spent: Spent, witness: Witness) -> Iterator[tuple[Broker, Spent, Witness]]:
+        """A leader appends a record, with acks=all where the ISR is large enough for that, otherwise with acks=1.
+
+        What is appended is the same, so that with acks=1 alone nothing else could happen.
+        """
+        if spent.records >= self.bounds.records:
+            return
+        value = spent.records
+        replica, reply = produce(self.parameters, broker.replica, Produce(Acks.ALL, (value,)))
+        if reply == Produced(Error.NOT_ENOUGH_REPLICAS):
+            replica, reply = produce(self.parameters, broker.replica, Produce(Acks.LEADER, (value,)))
+        elif reply == Produced(Error.NONE, broker.replica.log.end):
+            witness = witness._replace(acknowledged=witness.acknowledged | {value})
+        waiting = ((value, reply),) if isinstance(reply, Waiting) else ()
+        written, seen = self.seen(broker._replace(replica=replica), witness)
+        yield written._replace(waiting=(*written.waiting, *waiting)), spent._replace(records=value + 1), seen
+
+    def lag_time_passes(
+        self, lagging: tuple[BrokerId, ...], broker: Broker, altering: Altering
+    ) -> Iterator[tuple[Broker, Altering]]:
+        """These followers were not caught up for replica.lag.time.max.ms.
+
+        The leader notices at once where it can ask for an ISR without them. A member of the ISR for which it cannot is
+        not told from one whose time passes later.
+        """
+        replica = broker.replica
+        for follower in lagging:
+            after = lag_passes(replica, follower)
+            if after == replica:
+                return
+            replica = after
+        asked = list(self.asks_to_shrink(broker._replace(replica=replica), altering))
+        if asked or not _in_isr(replica, lagging):
+            yield from asked or [(broker._replace(replica=replica), altering)]
+
+    def asks_to_shrink(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
+        """A leader looks for members of the ISR that lag, every half of the lag time."""
+        if altering is not None or self.waits_for_metadata(broker):
+            return
+        replica = shrink(self.parameters, broker.replica)
+        if replica != broker.replica:
+            yield broker._replace(replica=replica), asked_for(replica)
+
+    def waits_for_metadata(self, leader: Broker) -> bool:
+        return self.bounds.prompt and leader.replica.leadership is not None and leader.replica.leadership.ahead
+
+    def asks_unfetched(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
+        """A leader asks for a follower only when it was fetched from; a mutant relies on what it knew before."""
+        if altering is not None or self.parameters.guards(mutants.EXPAND_AFTER_FETCH):
+            return
+        for follower in range(self.bounds.brokers):
+            replica = expand(self.parameters, broker.replica, follower)
+            if replica != broker.replica:
+                yield broker._replace(replica=replica), asked_for(replica)
+
+    def settles(
+        self, answered: Answered, broker: Broker, witness: Witness
+    ) -> Iterator[tuple[Altering, Broker, Witness]]:
+        """A leader learns what became of its AlterPartition."""
+        if _of_this_incarnation(broker, answered.request):
+            replica = settle(self.parameters, broker.replica, answered.request, answered.answer)
+            yield (None, *self.seen(broker._replace(replica=replica), witness))
+
+    def altering_is_lost(
+        self, altering: AlterPartition | Answered, broker: Broker
+    ) -> Iterator[tuple[Altering, Broker]]:
+        """An answer is lost, and the request sent again; what an earlier incarnation asked for is lost altogether."""
+        asked = altering.request if isinstance(altering, Answered) else altering
+        yield (asked if _of_this_incarnation(broker, asked) else None), broker
+
+    def seen(self, broker: Broker, witness: Witness) -> tuple[Broker, Witness]:
+        """Whatever is below a leader's high watermark can be read, and who waits for it is answered."""
+        replica, before = broker.replica, len(witness.committed)
+        if replica.leadership is not None and replica.high_watermark > before:
+            news = tuple(record.value for record in replica.log.read(before, replica.high_watermark))
+            witness = witness._replace(committed=(*witness.committed, *news))
+        for value, waiting in broker.waiting:
+            reply = complete(self.parameters, replica, waiting)
+            if reply is not None:
+                broker = broker._replace(waiting=tuple(other for other in broker.waiting if other[0] != value))
+            if reply is not None and reply.error is Error.NONE:
+                witness = witness._replace(acknowledged=witness.acknowledged | {value})
+        return broker, witness
+
+    # What fetchers do
+
+    def fetches(
+        self, to: BrokerId, follower: Broker, fetching: Fetching, leader: Broker, altering: Altering, witness: Witness
+    ) -> Iterator[tuple[Broker, Fetching, Broker, Altering, Witness]]:
+        """A follower asks whom it takes for the leader, and has the answer before anything else happens.
+
+        Not while it waits for another answer; what an earlier incarnation sent may arrive after this.
+        """
+        fetch = fetch_to(follower, to)
+        if fetch is None or _waits(follower, fetching):
+            return
+        for answered, led, asks, sees in self.answers(fetch, leader, altering, witness):
+            for _, took in self.takes(answered, follower):
+                yield took, fetching, led, asks, sees
+
+    def sends_fetch(
+        self, to: BrokerId, spent: Spent, fetching: Fetching, follower: Broker
+    ) -> Iterator[tuple[Spent, Fetching, Broker]]:
+        """A follower asks, once at a time, and has to wait for the answer while other things happen."""
+        fetch = fetch_to(follower, to)
+        if fetching is None and fetch is not None:
+            yield spent._replace(delays=spent.delays + 1), fetch, follower
+
+    def answers(
+        self, fetch: ReplicaFetch, broker: Broker, altering: Altering, witness: Witness
+    ) -> Iterator[tuple[ReplicaFetched, Broker, Altering, Witness]]:
+        """A broker answers a follower, one record at a time, and may want it in the ISR by what it learned.
+
+        While a request is under way that it no longer waits for, another one is not sent: OPERATION_NOT_ATTEMPTED.
+        """
+        if not broker.running:
+            return
+        replica, answered = answer(self.parameters, broker.replica, fetch, limit=1)
+        replica = timeless(replica)
+        if asked_for(replica) != asked_for(broker.replica):
+            if altering is None and not self.waits_for_metadata(broker):
+                altering = asked_for(replica)
+            else:
+                replica = rolled_back(replica)
+        led, seen = self.seen(broker._replace(replica=replica), witness)
+        yield answered, led, altering, seen
+
+    def takes(self, fetched: ReplicaFetched, broker: Broker) -> Iterator[tuple[Fetching, Broker]]:
+        """A follower takes the answer, and appends or truncates."""
+        if broker.running:
+            yield None, broker._replace(replica=take(self.parameters, broker.replica, fetched))
+
+    # Ends and beginnings of processes
+
+    def asks_to_leave(
+        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        """A broker asks to shut down, for the first time or again: it hands over what it leads, and leaves the ISR.
+
+        KRaft lets it go when it leads nothing, and all others know; then it is fenced.
+        """
+        if not broker.running or (not broker.leaving and spent.shutdowns >= self.bounds.shutdowns):
+            return
+        others_know = _all_know_of_leaving(metadata, b)
+        epoch = broker.replica.broker_epoch
+        controller, answered = shut_down(self.parameters, metadata.controller, b, epoch, others_know=others_know)
+        after = decided(self.bounds, metadata, controller)
+        if after is not None and answered.error is Error.NONE:
+            yield spent._replace(shutdowns=spent.shutdowns + (not broker.leaving)), broker._replace(leaving=True), after
+
+    def leaves(self, b: BrokerId, broker: Broker, metadata: Metadata) -> Iterator[tuple[Broker, Metadata]]:
+        """A broker that may go flushes its log, and is gone; in ZooKeeper mode also one that was refused too often."""
+        registered = metadata.controller.broker(b)
+        if self.parameters.mode is Mode.KRAFT and (registered is None or not registered.fenced):
+            return
+        stopped = _stopped(broker, end=broker.replica.log.end, high_watermark=broker.replica.high_watermark)
+        yield stopped._replace(clean=True), knowing(metadata, b, None)
+
+    def is_killed(
+        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        """A broker's process dies: its log stays, with a high watermark that was checkpointed before."""
+        if not broker.running:
+            return
+        spent = spent._replace(kills=spent.kills + 1)
+        for stopped in _crashed(broker, end=broker.replica.log.end):
+            yield spent, stopped, knowing(metadata, b, None)
+
+    def loses_power(
+        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        """A broker's machine dies, and the end of its log with it, as far as that was not flushed."""
+        after = decided(self.bounds, metadata._replace(cut=metadata.cut | {b}), metadata.controller)
+        if not broker.running or after is None:
+            return
+        replica, spent = broker.replica, spent._replace(power_losses=spent.power_losses + 1)
+        for end in range(replica.log.start, replica.log.end):
+            for stopped in _crashed(broker, end=end):
+                yield spent, stopped, knowing(after, b, None)
+
+    def starts(
+        self, b: BrokerId, broker: Broker, metadata: Metadata, witness: Witness
+    ) -> Iterator[tuple[Broker, Metadata, Witness]]:
+        """A broker's process starts and registers.
+
+        While the session of the process before it lasts it cannot: KRaft refuses another incarnation, and in ZooKeeper
+        mode the znode is still there. Before a KRaft broker answers anybody it knows what the controller decided up to
+        its registration (BrokerServer.startup); in ZooKeeper mode it knows nothing until it is told.
+        """
+        controller, epoch = metadata.controller, broker.replica.broker_epoch
+        if not self.in_session(b, metadata):
+            previous, epoch = epoch if broker.clean else -1, _next_epoch(metadata)
+            registering = Register(b, epoch, incarnation=epoch, previous_epoch=previous)
+            controller, _ = register(self.parameters, controller, registering, session_over=True)
+        elif self.parameters.guards(mutants.NEW_INCARNATION):  # otherwise it is taken for the process of before
+            return
+        after = decided(self.bounds, metadata, controller)
+        if after is None:
+            return
+        replica, told = broker.replica._replace(broker_epoch=epoch), self.parameters.mode is Mode.KRAFT
+        if told:
+            replica = timeless(learn(self.parameters, replica, controller.partition, controller.brokers))
+        started, seen = self.seen(Broker(replica), witness)
+        yield started, knowing(after, b, len(after.log) - 1, untold=not told), seen
+
+    def in_session(self, b: BrokerId, metadata: Metadata) -> bool:
+        """Whether the controller still takes a broker's last process for running."""
+        registered = metadata.controller.broker(b)
+        return registered is not None and not registered.fenced
+
+
+def lost(_: Fetching) -> Iterator[tuple[Fetching]]:
+    """A request or its answer is lost, with the connection."""
+    yield (None,)
+
+
+def _next_epoch(metadata: Metadata) -> int:
+    return 1 + max(registered.epoch for _, registered in metadata.controller.brokers)
+
+
+def fetch_to(follower: Broker, leader: BrokerId) -> ReplicaFetch | None:
+    """What a broker asks this one, if it takes it for the leader."""
+    fetch = request(follower.replica) if follower.running else None
+    return fetch if fetch is not None and fetch.leader == leader else None
+
+
+def _waits(follower: Broker, fetching: Fetching) -> bool:
+    sent = fetching.request if isinstance(fetching, ReplicaFetched) else fetching
+    return sent is not None and sent.broker_epoch == follower.replica.broker_epoch
+
+
+def _in_isr(replica: Replica, brokers: tuple[BrokerId, ...]) -> bool:
+    return replica.leadership is not None and not replica.leadership.isr.isdisjoint(brokers)
+
+
+def _all_know_of_leaving(metadata: Metadata, b: BrokerId) -> bool:
+    """Whether every active broker has seen that this one leaves (BrokerHeartbeatManager.lowestActiveOffset)."""
+    for other in metadata.controller.active_brokers() - {b}:
+        seen = metadata.known[other]
+        leaving = metadata.log[seen].broker(b) if seen is not None else None
+        if leaving is None or not leaving.shutting_down:
+            return False
+    return True
+
+
+def _of_this_incarnation(broker: Broker, asked: AlterPartition) -> bool:
+    return broker.running and broker.replica.broker_epoch == asked.broker_epoch
+
+
+def _crashed(broker: Broker, *, end: int) -> Iterator[Broker]:
+    """What is left after a crash, with each high watermark that it may have checkpointed."""
+    start, high_watermark = broker.replica.log.start, broker.replica.high_watermark
+    for checkpoint in range(start, min(high_watermark, end) + 1):
+        yield _stopped(broker, end=end, high_watermark=checkpoint)
+
+
+def _stopped(broker: Broker, *, end: int, high_watermark: int) -> Broker:
+    """What is left of a broker without its process."""
+    replica = restart(broker.replica, broker.replica.broker_epoch, end=end, high_watermark=high_watermark)
+    return Broker(replica, running=False)

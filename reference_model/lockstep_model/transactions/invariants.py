@@ -1,0 +1,143 @@
+"""What is true of transactions at all times (kafka-semantics.md §2.3, I12 and I13, and what makes them up)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from lockstep_model.parameters import Parameters
+from lockstep_model.partition.producer_state import LAST_SEQUENCE, Accepted, Batch, Marker, Offset, check_marker
+from lockstep_model.state_machine import Invariant, Transition
+from lockstep_model.transactions.client import Client
+from lockstep_model.transactions.coordinator import PREPARED, Partition, TransactionState, marker
+from lockstep_model.transactions.partition import Leader, Source, source_of
+from lockstep_model.transactions.state import Coordinator, TransactionBounds
+
+SEQUENCES = "sequences-contiguous"
+READ_COMMITTED = "read-committed"
+OWN_COMMIT = "visible-by-own-commit"
+COMMIT_KEPT = "commit-kept"
+ATOMIC = "committed-or-aborted"
+LSO_MONOTONE = "lso-monotone"
+LSO_NOT_STUCK = "lso-not-stuck"
+NOT_REFUSED = "in-order-not-refused"
+NOT_FENCED = "alone-not-fenced"
+
+
+def of(
+    parameters: Parameters,
+    bounds: TransactionBounds,
+    *,
+    coordinator: int,
+    clients: tuple[int, ...],
+    partitions: tuple[int, ...],
+) -> tuple[Invariant | Transition, ...]:
+    """All of them, for a machine with these parts at these places."""
+    found: list[Invariant | Transition] = [
+        Invariant(name=ATOMIC, reads=(coordinator, *partitions), holds=atomic),
+        *(Invariant(name=NOT_REFUSED, reads=(place,), holds=not_misled) for place in clients),
+    ]
+    if sum(number > 0 for number in bounds.transactions) == 1:
+        alone = partial(fenced_in_time, bounds)
+        found += [Invariant(name=NOT_FENCED, reads=(place, coordinator), holds=alone) for place in clients]
+    for partition, place in enumerate(partitions):
+        both = (coordinator, place)
+        found += [
+            Invariant(name=SEQUENCES, reads=(place,), holds=contiguous),
+            Invariant(name=READ_COMMITTED, reads=(place,), holds=partial(reads_committed, parameters)),
+            Invariant(name=OWN_COMMIT, reads=both, holds=partial(visible_by_own_commit, parameters)),
+            Invariant(name=LSO_NOT_STUCK, reads=both, holds=partial(not_stuck, parameters, partition)),
+            Transition(name=LSO_MONOTONE, place=place, holds=partial(lso_rises, parameters)),
+            *(
+                Invariant(name=COMMIT_KEPT, reads=(client, place), holds=partial(commit_kept, partition))
+                for client in clients
+            ),
+        ]
+    return tuple(found)
+
+
+def contiguous(leader: Leader) -> bool:
+    """Of every producer id and epoch, each sequence comes after the one before it, and each record once (I12)."""
+    last: dict[tuple[int, int], int] = {}
+    sources: set[Source] = set()
+    for record in leader.log.records:
+        batch = record.batch
+        if isinstance(batch, Batch):
+            key = (batch.producer_id, batch.epoch)
+            if key in last and batch.first_sequence != (last[key] + 1) % (LAST_SEQUENCE + 1):
+                return False
+            last[key] = batch.last_sequence
+            if record.value in sources:
+                return False
+            sources.add(record.value)
+    return True
+
+
+def outcomes(leader: Leader) -> Iterator[tuple[Offset, Source, bool | None]]:
+    """For each record, what the first marker after it says: committed, aborted, or nothing yet."""
+    records = leader.log.records
+    for offset, record in enumerate(records):
+        if isinstance(record.batch, Batch):
+            markers = (one.batch for one in records[offset:] if isinstance(one.batch, Marker))
+            mine = (one.commit for one in markers if one.producer_id == record.batch.producer_id)
+            yield offset, record.value, next(mine, None)
+
+
+def reads_committed(parameters: Parameters, leader: Leader) -> bool:
+    """Readers get, up to the last stable offset, all of what was committed and none of what was aborted (I13)."""
+    end = leader.last_stable_offset(parameters)
+    committed = {offset for offset, _, outcome in outcomes(leader) if outcome and offset < end}
+    return leader.readable(parameters) == committed
+
+
+def visible_by_own_commit(parameters: Parameters, coordinator: Coordinator, leader: Leader) -> bool:
+    """A zombie's record, or one of an aborted transaction, never becomes part of another's commit."""
+    readable = leader.readable(parameters)
+    return all((leader.log.records[offset].value, True) in coordinator.decided for offset in readable)
+
+
+def commit_kept(partition: Partition, client: Client, leader: Leader) -> bool:
+    """All that a client was told is committed stays: no part of it is lost or aborted."""
+    outcome = {source: decided for _, source, decided in outcomes(leader)}
+    return all(
+        outcome.get(source_of(client.name, number), False) is not False
+        for number, ended in enumerate(client.ended)
+        if ended.commit and partition in ended.acknowledged
+    )
+
+
+def atomic(coordinator: Coordinator, *leaders: Leader) -> bool:
+    """Neither in what its client asked for nor in its records, on any partitions."""
+    decided = set(coordinator.decided)
+    for leader in leaders:
+        decided |= {(source, outcome) for _, source, outcome in outcomes(leader) if outcome is not None}
+    return not any((source, not commit) in decided for source, commit in decided)
+
+
+def lso_rises(parameters: Parameters, before: Leader, after: Leader) -> bool:
+    """What a reader was once given is never taken back."""
+    return after.last_stable_offset(parameters) >= before.last_stable_offset(parameters)
+
+
+def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordinator, leader: Leader) -> bool:
+    """A transaction that is open on a partition is one that its coordinator knows of, and can end."""
+    transactional = coordinator.transactional
+    ongoing = leader.log.known.transactions.ongoing
+    if not ongoing or transactional is None:
+        return not ongoing
+    if transactional.state is TransactionState.ONGOING:
+        return partition in transactional.partitions
+    if transactional.state not in PREPARED or partition not in transactional.unmarked:
+        return False
+    end = marker(transactional, coordinator.epoch)
+    return isinstance(check_marker(leader.entry(end.producer_id), end, parameters), Accepted)
+
+
+def not_misled(client: Client) -> bool:
+    """A client with one batch under way for each partition is never told that it is out of order."""
+    return not client.misled
+
+
+def fenced_in_time(bounds: TransactionBounds, client: Client, coordinator: Coordinator) -> bool:
+    """A client that is alone is never told that it is fenced, but after its time was up."""
+    return not client.fenced or coordinator.timeouts < bounds.timeouts
