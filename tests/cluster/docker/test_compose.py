@@ -31,7 +31,7 @@ from lockstep.recovery.ledger import Ledger
 from lockstep.spec.cluster import DEFAULT_KAFKA, DEFAULT_ZK_KAFKA
 from tests.command import Lockstep
 
-COMPOSE = Path(__file__).parents[2] / "compose"
+COMPOSE = Path(__file__).parents[3] / "compose"
 
 
 def missing() -> str:

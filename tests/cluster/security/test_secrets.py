@@ -55,7 +55,7 @@ def test_heal_removes_what_a_killed_harness_left(tmp_path: Path) -> None:
     crashed = subprocess.run(
         [sys.executable, "-c", CRASH],
         env=os.environ | {"DIRECTORY": str(tmp_path)},
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         text=True,
     )
