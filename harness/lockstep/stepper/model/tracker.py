@@ -1,6 +1,7 @@
-"""The reference model's side of lockstep: it is told what is done to a cluster and what is seen of it, and follows.
+"""Tracker: applies the events of a cluster to the belief, and raises `Divergence` when no state explains one.
 
-It knows no cluster. Brokers have the model's numbers, from 0 on.
+An event is an action of the harness (a broker is killed, a request is sent) or an observation (a response, a controller
+decision, a log on disk). The tracker never talks to a cluster. Brokers have the model's numbers, from 0 on.
 """
 
 from __future__ import annotations
@@ -76,18 +77,18 @@ NO_PARTITION = Registration(replicas=(), isr=frozenset())
 
 
 class Following:
-    """A belief, and how it changes with what the model is told."""
+    """The belief about one partition, and its update for each kind of event."""
 
     def __init__(self, parameters: Parameters, began: Began, *, reading: Reading = as_asked) -> None:
         self.parameters = parameters
         self._possible: tuple[Parameters, ...] = (parameters,)
-        """What each may go by while a setting changes; the last of them is what was set last."""
+        """The settings that a broker may apply while min.insync.replicas changes; the last is the one set last."""
         self._reading = reading
         self.wording = Wording(began.ids)
         self.explained: list[Explained] = []
-        """Why the controller decided what it did, one for each of its decisions, those that were not seen included."""
+        """The causes of each controller decision, in order, including decisions that were never observed."""
         self._starting: set[BrokerId] = set()
-        """Whose process has been started."""
+        """Brokers whose process the harness has started."""
         self.places = Places(len(began.controller.brokers))
         nothing = began.controller.with_partition(NO_PARTITION)
         self._nothing = before_creation(nothing)
@@ -98,7 +99,7 @@ class Following:
         self._decide(began.controller, creation)
 
     def tell(self, event: Events) -> None:
-        """Something was done or seen; raises `Divergence` if it cannot be explained."""
+        """Apply one event; raises `Divergence` if no state of the belief explains it."""
         match event:
             case Surrounded():
                 self._surround(event.surroundings)
@@ -133,10 +134,10 @@ class Following:
             case GroupBegan() | CoordinatorElected() | Leaves() | GroupAsked() | GroupAnswered() | GroupUnanswered():
                 self.groups.tell(event)
 
-    # What is done
+    # Actions of the harness
 
     def _surround(self, surroundings: Surroundings) -> None:
-        """Something is certain from now on: who is cut off or paused, what time has passed."""
+        """Replace the surroundings: links that are cut, brokers that are paused, timeouts that may have passed."""
 
         def surrounded(before: Surroundings, metadata: Metadata, transactions: Transactions) -> Outcomes:
             hit = surroundings.disturbances > before.disturbances
@@ -149,9 +150,10 @@ class Following:
         self.belief.change((Places.SURROUNDINGS, Places.METADATA, self.places.transactions), surrounded)
 
     def _end(self, event: Ended) -> None:
-        """A broker's process has ended; cleanly, its high watermark is on its disk, otherwise any older one may be.
+        """A broker's process has ended.
 
-        With it ends what was on its way to it: fetches, and answers of others.
+        A clean shutdown checkpoints the high watermark; after any other end the checkpoint may hold an older one.
+        Fetch requests to the broker and fetch responses to it are lost with its connections.
         """
         broker = event.broker
         self._starting.discard(broker)
@@ -164,30 +166,36 @@ class Following:
         self.belief.change((Places.METADATA, self.places.broker(broker), *silenced), ended)
 
     def _start(self, broker: BrokerId) -> None:
-        """A broker's process runs again: it does nothing before it has registered, which is seen (`_registered`)."""
+        """A broker's process was started. It does nothing before its registration is observed (`_registered`)."""
         self.belief.change((self.places.altering(broker),), lambda _: [(None,)])
         self._starting.add(broker)
 
     def _identify(self, producer: Producer) -> None:
-        """There is a transactional id now; nobody asked about it before."""
+        """A new transactional id has got its first producer id and epoch (InitProducerId)."""
         known, _ = init_producer_id(None, InitProducerId(), self.parameters, fresh=producer.id)
         self.belief.change((self.places.transactions,), lambda _: [(Transactions(known),)])
 
     def _configure(self, min_isr: tuple[int, ...]) -> None:
-        """A setting changes: everybody may have heard of it or not, each by himself, until all are known to have."""
+        """min.insync.replicas changes: each broker may apply any of these values until all are known to have the last.
+
+        Brokers and the controller learn of a config change independently of each other.
+        """
         self._possible = tuple(replace(self.parameters, min_isr=value) for value in min_isr)
         self.parameters = self._possible[-1]
         self.belief.go_on_with(machine(self._nothing, *self._possible))
 
-    # What is seen
+    # Observations
 
     def _decide(self, seen: Controller, occasions: Occasions) -> None:
-        """The controller was seen to know this."""
+        """The controller's partition and broker registrations were observed; some chain of causes must lead to them."""
         if not self._go_on(seen, occasions):
             self._diverge(f"the controller knows {self.wording.controller(seen)}", self._decisions(occasions))
 
     def _go_on(self, seen: Controller, occasions: Occasions) -> bool:
-        """The controller goes on to what was seen; returns whether it may have."""
+        """Advance every state to the observed registrations by each explanation; returns whether there is any.
+
+        A granted AlterPartition may be one that the leader sent unobserved, so ISR shrinks are tried as well.
+        """
         brokers = self.places.brokers
         found: set[Explanation] = set()
 
@@ -210,7 +218,10 @@ class Following:
     def _shrinking(
         self, around: Surroundings, gone: Brokers, processes: tuple[Broker, ...], altering: tuple[Altering, ...]
     ) -> Iterator[tuple[tuple[Broker, ...], tuple[Altering, ...]]]:
-        """A leader may have asked for an ISR without those that lag, as it does every half of the lag time."""
+        """Leaders that may have sent an AlterPartition without lagging followers (Partition.maybeShrinkIsr).
+
+        The broker's timer runs every half of replica.lag.time.max.ms. Only followers that have left the ISR matter.
+        """
         for leader, process in enumerate(processes):
             if process.running and leader not in around.paused and altering[leader] is None:
                 late = sorted(follower for follower in gone if (leader, follower) in around.late)
@@ -232,7 +243,11 @@ class Following:
         way: Explanation,
         registered: Controller,
     ) -> tuple[Part, ...]:
-        """What stands where the controller went this way: leaders are answered, and brokers may learn of it."""
+        """The parts of a state after this explanation.
+
+        Granted AlterPartition requests have a response under way, and the decisions are in the metadata log for brokers
+        to learn. In ZooKeeper mode each written partition state is sent to brokers, in KRaft the last image is enough.
+        """
         told = [after for before, after in pairwise(way.controllers) if before.partition != after.partition]
         seen = [*told[:-1], way.controllers[-1]] if self.parameters.mode is Mode.ZK else way.controllers[-1:]
         news = [controller for controller in seen if controller != metadata.controller]
@@ -251,9 +266,10 @@ class Following:
         return history(self.parameters, metadata, known), *known, *sent
 
     def _heard_of(self, cause: Cause, after: Controller, registered: Controller) -> Iterator[BrokerId]:
-        """Whom a controller tells of the partition from then on.
+        """Brokers to which the controller propagates metadata from this cause on.
 
-        Who registers and, in ZooKeeper mode, all that are there when it takes over (onControllerFailover).
+        That is a broker that registers and, in ZooKeeper mode, also every live broker when a controller takes over
+        (KafkaController.onControllerFailover).
         """
         if cause.registered is not None:
             yield cause.registered
@@ -264,16 +280,21 @@ class Following:
                     yield broker
 
     def _told_first(self, metadata: Metadata, registered: Controller) -> int:
-        """Where what a new broker is told begins: in ZooKeeper mode with what stood when it registered."""
+        """The position in the metadata log at which a newly registered broker starts.
+
+        A KRaft broker replays the log up to its registration. In ZooKeeper mode the first LeaderAndIsr may carry the
+        state of the moment when the controller noticed the broker, or any later one.
+        """
         if self.parameters.mode is Mode.KRAFT:
             return len(metadata.log) - 1
         return metadata.log.index(registered) if registered in metadata.log else 0
 
     def _registered(self, process: Broker, seen: Controller) -> Broker:
-        """A broker knows its epoch; one that has just started will learn of what was decided up to that, or later.
+        """The broker has the broker epoch of its observed registration; one that was just started begins to serve.
 
-        BrokerServer.startup installs its publishers when it has caught up with its own registration. In ZooKeeper mode
-        a broker serves when it has its znode, whether the controller has noticed that or not.
+        In KRaft BrokerServer.startup installs the metadata publishers after the broker has caught up with its own
+        registration. In ZooKeeper mode a broker serves as soon as it has its znode, whether the controller has noticed
+        the znode or not.
         """
         broker = process.replica.broker
         registration = seen.broker(broker)
@@ -283,7 +304,7 @@ class Following:
         return process._replace(running=True) if broker in self._starting else process
 
     def _decisions(self, occasions: Occasions) -> set[str]:
-        """What may have moved the controller otherwise."""
+        """For the report of a divergence: the causes that could have moved the controller, in words."""
         slots = {
             slot for (slot,) in (one for b in self.places.brokers for one in self.belief.parts(self.places.altering(b)))
         }
@@ -295,7 +316,7 @@ class Following:
         return isrs | silent | leaving
 
     def _find(self, found: Found) -> None:
-        """What is on a disk tells how far its broker had come."""
+        """The log and the checkpointed high watermark of a stopped broker were read; keep the states that agree."""
         place = self.places.broker(found.broker)
 
         def agrees(process: Broker) -> Outcomes:
@@ -306,7 +327,7 @@ class Following:
             self._diverge(disk_in_words(found.start, found.records, found.high_watermark), permitted)
 
     def _exchange(self, event: Exchanged) -> None:
-        """A client asks a broker, and has the answer before anything else is seen."""
+        """A client sent a request and got the response, with no other observation between the two."""
         asked = Asked(event.broker, self._reading(event.request.back()), event.reply.back())
 
         def handled(asked: Asked, process: Broker) -> Outcomes:
@@ -316,18 +337,18 @@ class Following:
 
         place = (self.places.broker(event.broker),)
         if isinstance(asked.reply, Told) and self.belief.change(place, partial(handled, asked)):
-            asked = asked._replace(begun=True)  # it has looked at its offsets, and reads after that
+            asked = asked._replace(begun=True)  # the fetch has read its offsets, and reads its records after that
         if not self.belief.change(place, partial(handled, asked)):
             self._diverge(in_words(asked.reply), self._replies(asked))
 
     def _ask(self, event: Sent) -> None:
-        """A client asks a broker; where the answer is known already, only what leads to it is of interest."""
+        """A client sent a request. If its response is already known, only states that lead to it are followed."""
         reply = None if event.reply is None else event.reply.back()
         asked = Asked(event.broker, self._reading(event.request.back()), reply)
         self.belief.change((self.places.operation(event.slot),), lambda _: [(asked,)])
 
     def _answer(self, slot: int, reply: Any) -> None:
-        """The client has this answer."""
+        """The response to an open request has arrived; keep the states in which the broker has sent it."""
         place = self.places.operation(slot)
 
         def agrees(operation: Operation) -> Outcomes:
@@ -340,7 +361,7 @@ class Following:
             self._diverge(in_words(reply), answers | waits)
 
     def _replies(self, asked: Asked) -> set[str]:
-        """What might be answered to a request, by anyone who explains what was seen before it."""
+        """For the report of a divergence: the responses that the states before it permit, in words."""
         processes = self.belief.parts(self.places.broker(asked.broker))
         return {
             in_words(after.reply) if isinstance(after, Answered) else "no answer yet"
@@ -349,13 +370,13 @@ class Following:
         }
 
     def _handled(self, process: Broker, asked: Asked) -> Iterator[Handled]:
-        """What may become of a request to a broker."""
+        """The outcomes of a request at a broker, under each setting that the broker may apply."""
         if process.running:
             for parameters in self._possible:
                 yield from handle(parameters, process.replica, asked)
 
     def _describe(self, broker: BrokerId, told: Described) -> None:
-        """A client was told of the partition and of who is there."""
+        """A Metadata response was received; the broker must have learned of decisions that yield it."""
         epochs = [process.replica.leader_epoch for (process,) in self.belief.parts(self.places.broker(broker))]
         self.telling.leads_or_follows(broker, min(epochs))
         if not self.telling.tells(broker, told):
@@ -363,7 +384,7 @@ class Following:
             self._diverge(self.wording.described(told), set(permitted))
 
     def _give_up(self, slot: int) -> None:
-        """The client will never know: its connection broke. The request may have been handled, or may yet be."""
+        """The connection of an open request broke. The broker may have handled the request, or may yet handle it."""
 
         def unknown(operation: Operation) -> Outcomes:
             return [(None,), (operation,)] if isinstance(operation, Asked) else [(None,)]
@@ -375,12 +396,12 @@ class Following:
 
 
 def _whatever_is_answered(operation: Operation) -> Outcomes:
-    """A request of which nobody knows how it is answered."""
+    """The same request without its known response, so that every permitted response is reached."""
     return [(operation if operation is None or isinstance(operation, Answered) else operation._replace(reply=None),)]
 
 
 def unheard(places: Places, broker: BrokerId) -> tuple[int, ...]:
-    """Where there is what only a broker's process would hear of."""
+    """The places of fetch requests to a broker and of fetch responses to it: they end with its process."""
     others = [other for other in places.brokers if other != broker]
     fetches = [places.fetching(other, broker) for other in others]
     answers = [places.fetching(broker, other) for other in others]
@@ -388,7 +409,11 @@ def unheard(places: Places, broker: BrokerId) -> tuple[int, ...]:
 
 
 def _stopped(process: Broker, event: Ended) -> Iterator[Broker]:
-    """What may be left of a broker without its process."""
+    """A broker's disk after its process has ended: each possible log end and checkpointed high watermark.
+
+    A clean shutdown keeps both. SIGKILL keeps the log, but the checkpoint may be old. A power loss may cut the log at
+    any offset, for Kafka does not flush by default.
+    """
     replica, log = process.replica, process.replica.log
     lowest = replica.high_watermark if event.clean else log.start
     for end in range(log.start if event.cut else log.end, log.end + 1):
@@ -402,6 +427,6 @@ def _some_of(brokers: Sequence[BrokerId]) -> Iterator[tuple[BrokerId, ...]]:
 
 
 def on_disk(process: Broker) -> tuple[Offset, tuple[tuple[Epoch, int], ...], Offset]:
-    """Where a log starts, its records and the high watermark with which its broker will start."""
+    """Log start offset, records as (leader epoch, value), and the high watermark with which the broker will start."""
     log = process.replica.log
     return log.start, tuple((record.epoch, record.value) for record in log.records), process.replica.high_watermark
