@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import psutil
 
-from lockstep import __version__
 from lockstep.cluster.external_spec import External
 from lockstep.errors import EnvironmentError_, UsageError
 from lockstep.host.disk import explained, replace_file
@@ -24,6 +23,7 @@ from lockstep.plan.plan import Plan
 from lockstep.recovery.ledger import LEDGER, read_ledger
 from lockstep.spec.arguments import arguments
 from lockstep.spec.cluster import ClusterSpec
+from lockstep.version import __version__
 
 RUNS_VARIABLE = "LOCKSTEP_RUNS"
 RUN = "run.json"

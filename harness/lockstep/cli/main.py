@@ -14,10 +14,10 @@ import traceback
 
 import click
 
-from lockstep import __version__
 from lockstep.cli import bench, clusters, conform, machine, model, retrace, runs, simulate, step
 from lockstep.errors import ExitCode, LockstepError
 from lockstep.names import suggestion
+from lockstep.version import __version__
 
 DEBUG_VARIABLE = "LOCKSTEP_DEBUG"
 

@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from lockstep.clients.wire.offsets import ask_log_end
 from lockstep.cluster.cluster import Cluster
 from lockstep.cluster.node import Node, NodeState
-from lockstep.cluster.storage.log_directories import log_of
 from lockstep.cluster.storage.segments import RECORDS_FROM, Batch, recovery_points
 from lockstep.errors import ClusterError, FaultError
 from lockstep.faults.fault import Proof, fault
+from lockstep.faults.support.log_directories import log_of
 from lockstep.faults.support.membership import missed, returned
 from lockstep.faults.support.node_log import Words
 from lockstep.faults.support.roles import node_of

@@ -12,9 +12,9 @@ import msgspec
 from lockstep.cluster.cluster import Cluster
 from lockstep.cluster.node import NodeState
 from lockstep.cluster.process import ProcessNode
-from lockstep.cluster.storage.log_directories import log_of, offline, start_over
 from lockstep.errors import FaultError
 from lockstep.faults.fault import Proof, fault
+from lockstep.faults.support.log_directories import log_of, offline, start_over
 from lockstep.faults.support.membership import missed
 from lockstep.faults.support.roles import node_of
 from lockstep.history.lines import CRASHED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lockstep.cluster.cluster import Cluster
 from lockstep.cluster.node import Node, NodeState
-from lockstep.cluster.storage.log_directories import offline, start_over
 from lockstep.cluster.storage.segments import partition_logs
 from lockstep.errors import FaultError
 from lockstep.faults.fault import Proof, fault
+from lockstep.faults.support.log_directories import offline, start_over
 from lockstep.faults.support.roles import node_of
 from lockstep.plan.targets import FollowerOf, LeaderOf, OneBroker, Target
 from lockstep.recovery.undo import RemoveDirectory, relative

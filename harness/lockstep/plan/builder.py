@@ -23,7 +23,7 @@ from lockstep.plan.plan import (
     TopicPlan,
     Write,
 )
-from lockstep.plan.targets import LeaderOf, Target
+from lockstep.plan.targets import FollowerOf, LeaderOf, Target
 from lockstep.spec.cluster import ClusterSpec
 from lockstep_model.guarantees import ACKS_ALL, NAMED, Required
 
@@ -33,6 +33,11 @@ T = TypeVar("T")
 def leader_of(topic: TopicPlan, partition: int) -> LeaderOf:
     """The role of leading one partition."""
     return LeaderOf(topic=topic.name, partition=partition)
+
+
+def follower_of(topic: TopicPlan, partition: int) -> FollowerOf:
+    """The role of following one partition in sync."""
+    return FollowerOf(topic=topic.name, partition=partition)
 
 
 class PlanBuilder:

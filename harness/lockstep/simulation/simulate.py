@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lockstep import __version__
 from lockstep.errors import UsageError
 from lockstep.history.schema import DIRECTORY, HISTORY_VERSION, META, METADATA, SEALED, History, Topic
 from lockstep.host.disk import explained, replace_file, sync_directory
@@ -27,6 +26,7 @@ from lockstep.simulation.planter import Planted
 from lockstep.simulation.skeleton import TOPIC, TOPIC_ID, Settings, Skeleton, draw
 from lockstep.simulation.timeline import BROKERS, KAFKA, MIN_ISR, MODE, MS
 from lockstep.spec.cluster import ClusterSpec, Mode
+from lockstep.version import __version__
 
 PLANTED = "planted.json"
 SCENARIO = "simulate"

@@ -16,7 +16,7 @@ from lockstep.clients.wire.refusals import Refused
 from lockstep.closeable import Closeable
 from lockstep.cluster.cluster import Cluster
 from lockstep.cluster.node import NodeState
-from lockstep.cluster.storage.log_directories import log_of
+from lockstep.faults.support.log_directories import log_of
 from lockstep.network.conditions import Open
 from lockstep.network.topology import Link
 from lockstep.spec.cluster import Listener

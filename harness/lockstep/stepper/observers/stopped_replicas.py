@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from lockstep.clients.wire.records import FetchedRecord, parse
 from lockstep.cluster.cluster import Cluster
 from lockstep.cluster.node import NodeState
-from lockstep.cluster.storage.log_directories import log_of
 from lockstep.cluster.storage.segments import PartitionLog, checkpoint, checkpoint_lines
 from lockstep.errors import ClusterError, FaultError, UsageError
+from lockstep.faults.support.log_directories import log_of
 from lockstep_model.partition.log import EpochStart
 
 EPOCHS = "leader-epoch-checkpoint"
