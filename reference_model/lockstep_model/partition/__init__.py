@@ -1,1 +1,1 @@
-"""One partition: its log, its replicas, and what they answer to producers, consumers and followers."""
+"""One partition: its log, its replicas, and their responses to Produce, Fetch, ListOffsets and OffsetForLeaderEpoch."""

@@ -1,4 +1,7 @@
-"""Consumers fetch: from which replica, how far, and what they are told instead."""
+"""Consumer Fetch: which replica serves it, the offset up to which it may read, and the errors (Partition.fetchRecords).
+
+A follower's Fetch is in `replica_fetch`.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +19,32 @@ from lockstep_model.registration import Brokers
 
 
 class Isolation(Enum):
-    """How far somebody reads (FetchIsolation)."""
+    """The upper bound of a read (FetchIsolation)."""
 
     READ_UNCOMMITTED = auto()
     """Up to the high watermark."""
     READ_COMMITTED = auto()
     """Up to the last stable offset."""
     LOG_END = auto()
-    """Everything: replicas, and a debugging consumer with the replica id -3."""
+    """Up to the log end offset: followers, and the debugging consumer (replica id -3)."""
 
 
 class Fetch(NamedTuple):
-    """A consumer asks for records from an offset on."""
+    """A consumer's Fetch request for one partition."""
 
     offset: Offset
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     leader_epoch: int | None = None
-    """The newest that it knows, if it says so."""
+    """currentLeaderEpoch: the leader epoch in the consumer's metadata; None if the request carries none (KIP-320)."""
     of_leader_only: bool = False
-    """Requests below version 11, which only a leader answers (KIP-392)."""
+    """Below version 11 only the leader serves a consumer's Fetch; from 11 on a follower does too (KIP-392)."""
     last_fetched_epoch: int | None = None
-    """Of the record before that offset, from version 12 on: who says it is told if it is not in this log (KIP-595)."""
+    """lastFetchedEpoch (version 12): leader epoch of the record before `offset`, by which the broker detects divergence
+    (KIP-595)."""
 
 
 class Fetched(NamedTuple):
-    """The answer: each replica tells its own offsets."""
+    """The Fetch response: each replica, leader or follower, gives its own high watermark, LSO and log start offset."""
 
     error: Error
     records: tuple[Record, ...] = ()
@@ -48,26 +52,26 @@ class Fetched(NamedTuple):
     last_stable_offset: Offset = -1
     log_start: Offset = -1
     aborted: tuple[Aborted, ...] = ()
-    """The transactions whose records a read_committed consumer leaves out."""
+    """abortedTransactions that the response must list: a read_committed consumer skips their records."""
     diverging: EpochEnd | None = None
-    """Where what the reader has and this log part."""
+    """divergingEpoch: the largest epoch of this log that is not above lastFetchedEpoch, and its end offset (KIP-595)."""
     aborted_at_most: tuple[Aborted, ...] = ()
-    """More of them may be listed, up to here: the index of a segment may not tell where the fetch ends."""
+    """abortedTransactions that the response may list: the offset index may not give the end offset of the read."""
 
     def lists(self, told: Iterable[tuple[ProducerId, Offset]]) -> bool:
-        """Whether a list of aborted transactions, by producer ids and first offsets, is one that it may come with.
+        """Whether abortedTransactions (producer id, first offset) of a real response agree with this response.
 
-        LocalLog.addAbortedTransactions looks up to the next entry of the offset index, which has one only every
-        index.interval.bytes, or else up to the next segment or the end of the log.
+        The broker collects them up to the next entry of the offset index (one per index.interval.bytes), else up to the
+        next segment or the log end offset, so the list may be longer than needed (LocalLog.addAbortedTransactions).
         """
         listed = frozenset(told)
         return _named(self.aborted) <= listed <= _named(self.aborted_at_most)
 
 
 def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int | None = None) -> Fetched:
-    """A replica answers a consumer, with so many records at most (Partition.fetchRecords).
+    """A replica's response to a consumer's Fetch, with at most `limit` records (Partition.fetchRecords).
 
-    Between what may be read and the end of the log there is nothing to read, and no error.
+    An offset between the readable end (high watermark or LSO) and the log end offset gives no records and no error.
     """
     error = refusal(replica, request.leader_epoch, leader_only=request.of_leader_only)
     if error is not Error.NONE:
@@ -92,7 +96,7 @@ def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int |
 
 
 def _diverging(log: Log, request: Fetch) -> EpochEnd | Error | None:
-    """Whether what the reader has is not in this log, or its epoch is above all that are (Partition.readRecords)."""
+    """The diverging epoch, or OFFSET_OUT_OF_RANGE if lastFetchedEpoch has no end offset here (Partition.readRecords)."""
     if request.last_fetched_epoch is None:
         return None
     last = log.end_offset_for(request.last_fetched_epoch)
@@ -110,16 +114,16 @@ def _named(aborted: Iterable[Aborted]) -> frozenset[tuple[ProducerId, Offset]]:
 
 
 def readable_end(parameters: Parameters, replica: Replica, isolation: Isolation) -> Offset:
-    """Where somebody's reading ends."""
+    """The offset below which a read of this isolation ends: LSO, high watermark or log end (UnifiedLog.read)."""
     if isolation is Isolation.READ_COMMITTED:
         return replica.log.last_stable_offset(replica.high_watermark, parameters)
     return replica.high_watermark if isolation is Isolation.READ_UNCOMMITTED else replica.log.end
 
 
 def nearer_replicas(replica: Replica, offset: Offset) -> Brokers:
-    """Whom a leader may send a consumer to that could read from nearer by: in sync, and with that offset (KIP-392).
+    """Candidates for preferredReadReplica: followers in the ISR that have the fetch offset (KIP-392).
 
-    ReplicaManager.findPreferredReadReplica; which of them it is, the rack decides.
+    ReplicaManager.findPreferredReadReplica; the ReplicaSelector then chooses among them by rack.
     """
     leadership = replica.leadership
     if leadership is None:

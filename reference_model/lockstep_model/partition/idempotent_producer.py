@@ -1,7 +1,8 @@
-"""One idempotent producer and the leader that it writes to: batches in any order, repeated, late, and never twice.
+"""One idempotent producer and one partition leader as a state machine: retries never duplicate or reorder (I12).
 
-The producer has several batches under way, one record each, and sends each again until it is acknowledged. Whatever
-it sent may arrive at any time and any number of times. That is more than a connection does, which keeps the order.
+The producer has several batches of one record in flight and retries each until it is acknowledged. A batch that was
+sent may reach the leader at any time and any number of times. TCP would keep the order, so this network allows more
+than a real one.
 """
 
 from __future__ import annotations
@@ -27,33 +28,33 @@ NOT_REFUSED = "in-order-not-refused"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotenceBounds:
-    """How much can happen."""
+    """Bounds of the search."""
 
     batches: int = 3
     in_flight: int = 1
     """max.in.flight.requests.per.connection"""
     known: bool = True
-    """Whether the producer's first batch has been acknowledged before: to an unknown producer any sequence is right."""
+    """Whether batch 0 is acknowledged at the start: a leader without state for a producer id accepts any sequence."""
     elections: int = 0
     restarts: int = 0
 
 
 class Sender(NamedTuple):
-    """The producer."""
+    """The idempotent producer: how many batches it sent, and which of them are acknowledged."""
 
     sent: int
     acknowledged: frozenset[int]
     misled: bool = False
-    """Told that its oldest batch is out of order."""
+    """Whether its oldest unacknowledged batch was answered with OUT_OF_ORDER_SEQUENCE_NUMBER."""
 
     @property
     def oldest(self) -> int:
-        """The first batch that is not acknowledged."""
+        """The lowest sequence that is not acknowledged."""
         return next(number for number in range(self.sent + 1) if number not in self.acknowledged)
 
 
 class Receiver(NamedTuple):
-    """The partition's leader: the values in its log are sequences."""
+    """The partition leader; the value of each record in its log is its sequence."""
 
     log: Log = Log()
     high_watermark: Offset = 0
@@ -62,7 +63,7 @@ class Receiver(NamedTuple):
 
 
 def machine(parameters: Parameters, bounds: IdempotenceBounds) -> Machine:
-    """The machine: the producer is its first part, the leader its second."""
+    """The state machine of two parts: the producer, and the partition leader."""
     sender = Sender(sent=1, acknowledged=frozenset({0})) if bounds.known else Sender(0, frozenset())
     leader = Receiver(Log().append([_record(0)]), 1) if bounds.known else Receiver()
     return Machine(
@@ -90,13 +91,19 @@ def _record(number: int) -> Record:
 
 
 def send(bounds: IdempotenceBounds, sender: Sender) -> Outcomes:
-    """The next batch leaves while few enough are under way (RecordAccumulator.shouldStopDrainBatchesForPartition)."""
+    """The producer sends its next batch while fewer than `in_flight` are unacknowledged.
+
+    RecordAccumulator.shouldStopDrainBatchesForPartition.
+    """
     if sender.sent < bounds.batches and sender.sent - sender.oldest < bounds.in_flight and not sender.misled:
         yield (sender._replace(sent=sender.sent + 1),)
 
 
 def arrive(parameters: Parameters, number: int, sender: Sender, leader: Receiver) -> Outcomes:
-    """A batch arrives for the first time, again or late; the answer arrives or does not."""
+    """A batch reaches the leader, first or as a retry; the Produce response reaches the producer or is lost.
+
+    UnifiedLog.analyzeAndValidateProducerState. A duplicate is answered with the offset of the original batch.
+    """
     if number >= sender.sent or sender.misled:
         return
     checked = producer_state.check(leader.log.known.entry(PRODUCER_ID), Batch(PRODUCER_ID, 0, number), parameters)
@@ -113,12 +120,15 @@ def arrive(parameters: Parameters, number: int, sender: Sender, leader: Receiver
 
 
 def replicate(leader: Receiver) -> Outcomes:
-    """The followers have everything."""
+    """All followers fetch to the log end offset, and the high watermark reaches it (Partition.maybeIncrementLeaderHW)."""
     yield (leader._replace(high_watermark=leader.log.end),)
 
 
 def elect(leader: Receiver) -> Outcomes:
-    """A follower leads, with everything that is committed and perhaps more, and knows what its log says."""
+    """A follower from the ISR becomes leader: its log ends between the old leader's high watermark and log end.
+
+    Its producer state comes from replicated batches only (ProducerAppendInfo, AppendOrigin.REPLICATION).
+    """
     if leader.elections:
         for end in range(leader.high_watermark, leader.log.end + 1):
             log = Log().append(leader.log.read(0, end))
@@ -126,17 +136,17 @@ def elect(leader: Receiver) -> Outcomes:
 
 
 def restart(leader: Receiver) -> Outcomes:
-    """The leader stops and comes back: it has its log, but only its snapshot of the producer."""
+    """The leader restarts with its log, and with producer state from a snapshot: one batch per producer id (LogLoader)."""
     if leader.restarts:
         yield (leader._replace(log=leader.log.restart(leader.log.end), restarts=leader.restarts - 1),)
 
 
 def once_in_order(leader: Receiver) -> bool:
-    """Each sequence in the log comes after the one before it (I12)."""
+    """I12: sequences of one producer id and epoch are contiguous in the log, without a duplicate."""
     sequences = [record.value for record in leader.log.records]
     return all(after == before + 1 for before, after in pairwise(sequences))
 
 
 def kept(sender: Sender, leader: Receiver) -> bool:
-    """Acknowledged records are below the high watermark."""
+    """Every acknowledged record is in the leader's log below the high watermark."""
     return sender.acknowledged <= {record.value for record in leader.log.read(0, leader.high_watermark)}
