@@ -1,4 +1,4 @@
-"""A leader keeps the ISR: whom it wants to add or to remove, and what it makes of the controller's answer (KIP-497)."""
+"""ISR maintenance by the leader: expand, shrink, and the AlterPartition request and response (KIP-497, Partition)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from lockstep_model.registration import AlterPartition, BrokerId, Brokers, Regis
 from lockstep_model.replication import mutants
 
 ROLLED_BACK = frozenset({Error.INELIGIBLE_REPLICA, Error.OPERATION_NOT_ATTEMPTED})
-"""The controller says that the request was not applied, and never will be."""
+"""Errors after which the leader returns to the committed ISR: the AlterPartition was not and will not be applied
+(Partition.handleAlterPartitionError)."""
 AWAITING_METADATA = frozenset(
     {
         Error.FENCED_LEADER_EPOCH,
@@ -28,15 +29,15 @@ AWAITING_METADATA = frozenset(
         Error.NEW_LEADER_ELECTED,
     }
 )
-"""The leader is behind: the request stays pending until metadata tells what became of it. After any other error it is
-sent again."""
+"""Errors after which the proposed ISR stays pending until a metadata update: the leader's state is older than the
+controller's. After any other error the leader retries the AlterPartition (Partition.handleAlterPartitionError)."""
 
 
 def expand(parameters: Parameters, replica: Replica, follower: BrokerId) -> Replica:
-    """A leader that was just fetched from asks for the follower in the ISR (Partition.maybeExpandIsr).
+    """IsrExpand: after a follower's Fetch the leader proposes an ISR with that follower (Partition.maybeExpandIsr).
 
-    It must have reached the high watermark, and the start of this epoch: there may be committed records between an
-    inherited high watermark and that start (KAFKA-7128).
+    The follower's LEO must have reached the high watermark and the start offset of this leader epoch: a new leader's
+    high watermark may lag, so records between the two may be committed (KAFKA-7128; Partition.isFollowerInSync).
     """
     leadership = replica.leadership
     progress = leadership.of(follower) if leadership else None
@@ -52,9 +53,9 @@ def expand(parameters: Parameters, replica: Replica, follower: BrokerId) -> Repl
 
 
 def lag_passes(replica: Replica, follower: BrokerId, *, silent: bool = True) -> Replica:
-    """A follower was not caught up for replica.lag.time.max.ms; if it was silent it did not even fetch for so long.
+    """replica.lag.time.max.ms passes since lastCaughtUpTimeMs of a follower; if `silent`, since lastFetchTimeMs too.
 
-    One that is at the leader's end counts as caught up all the same, but not for longer than nothing is appended.
+    A follower whose LEO equals the leader's stays caught up until the leader appends (ReplicaState.isCaughtUp).
     """
     leadership = replica.leadership
     progress = leadership.of(follower) if leadership else None
@@ -67,7 +68,7 @@ def lag_passes(replica: Replica, follower: BrokerId, *, silent: bool = True) -> 
 
 
 def shrink(parameters: Parameters, replica: Replica) -> Replica:
-    """A leader looks for members of the ISR that lag, and asks for it without them (Partition.maybeShrinkIsr)."""
+    """IsrShrink: the leader proposes an ISR without the followers that lag (Partition.maybeShrinkIsr)."""
     leadership = replica.leadership
     if leadership is None or leadership.pending is not None:
         return replica
@@ -80,7 +81,10 @@ def shrink(parameters: Parameters, replica: Replica) -> Replica:
 
 
 def _ask(parameters: Parameters, replica: Replica, leadership: Leadership, isr: Brokers) -> Replica:
-    """Ask for an ISR; which members' incarnations are meant, only KRaft is told (Partition.addBrokerEpochToIsr)."""
+    """The leader sends AlterPartition for this ISR (KIP-497), in KRaft with the broker epoch of each member (KIP-903).
+
+    Partition.submitAlterPartition, Partition.addBrokerEpochToIsr.
+    """
     known = {follower: progress.broker_epoch for follower, progress in leadership.followers}
     known[replica.broker] = replica.broker_epoch
     epochs = ((member, known.get(member)) for member in sorted(isr))
@@ -98,10 +102,10 @@ def _ask(parameters: Parameters, replica: Replica, leadership: Leadership, isr: 
 
 
 def settle(parameters: Parameters, replica: Replica, asked: AlterPartition, answer: Registration | Error) -> Replica:
-    """A leader gets the answer to what it asked for (Partition.submitAlterPartition).
+    """The leader handles an AlterPartition response (Partition.submitAlterPartition, handleAlterPartitionUpdate).
 
-    It is of no use if the leader asked for something else since. A registration of another leader epoch, or an older
-    one, leaves the request pending.
+    The response is ignored if another AlterPartition is pending by now. A response with another leader epoch or a lower
+    partition epoch leaves the request pending.
     """
     leadership = replica.leadership
     if leadership is None or leadership.pending != asked:
@@ -122,15 +126,15 @@ def settle(parameters: Parameters, replica: Replica, asked: AlterPartition, answ
 
 
 def sent_again(error: Error) -> bool:
-    """Whether the leader asks once more after this answer."""
+    """Whether the leader retries its AlterPartition after this error (Partition.handleAlterPartitionError)."""
     return error is not Error.NONE and error not in ROLLED_BACK | AWAITING_METADATA
 
 
 def asked_for(replica: Replica) -> AlterPartition | None:
-    """What a leader has asked for, and waits for."""
+    """The leader's pending AlterPartition, if any (PendingPartitionChange)."""
     return replica.leadership.pending if replica.leadership is not None else None
 
 
 def rolled_back(replica: Replica) -> Replica:
-    """A leader that waits for nothing any more."""
+    """The leader without its pending AlterPartition: the committed ISR counts again."""
     return replica._replace(leadership=replica.leadership and replica.leadership._replace(pending=None))

@@ -1,8 +1,8 @@
-"""What a replica knows of producers beside its log, in memory and on its disk (ProducerStateManager, TransactionIndex).
+"""Producer state of one replica, in memory and in snapshot files (ProducerStateManager, TransactionIndex).
 
-In memory is all that was appended since it was loaded. Snapshots are on the disk: of where a segment begins, of the end
-of the log when it was last closed, recovered or truncated. They have the last batch only of each producer, so that is
-all that is known of what is below them after a restart or a truncation. What expires in a day does not expire here.
+In memory a producer id has its last five batches. A snapshot file is written where a segment begins, and at the log end
+offset at a clean close, a recovery or a truncation. It has only the last batch of each producer id, so after a restart
+or a truncation one batch is known of what is below it. Expiry (producer.id.expiration.ms, one day) is not modelled.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from lockstep_model.partition.last_stable_offset import Ongoing, Transactions
 from lockstep_model.partition.producer_state import NOBODY, Batch, Marker, Offset, ProducerEntry, ProducerId, followed
 
 Entries: TypeAlias = tuple[tuple[ProducerId, ProducerEntry], ...]
-"""By producer id, in their order."""
+"""ProducerStateEntry by producer id, ascending."""
 Logged: TypeAlias = Iterable[tuple[Offset, Batch | Marker]]
-"""The batches of a log, and where each begins."""
+"""The batches of a log that have a producer id, each with its base offset."""
 
 
 class Snapshot(NamedTuple):
-    """What was known of the log below an offset (SnapshotFile)."""
+    """A producer state snapshot: the entries as of the log below `offset` (SnapshotFile)."""
 
     offset: Offset
     entries: Entries
     of_segment: bool = False
-    """Whether a segment begins there: it stays as long as the segment does."""
+    """Whether `offset` is the base offset of a segment: such a snapshot is deleted only with its segment."""
 
 
 class KnownProducers(NamedTuple):
-    """Everything that one replica knows of producers and their transactions."""
+    """Producer entries, transactions and snapshots of one replica (ProducerStateManager)."""
 
     entries: Entries = ()
     transactions: Transactions = Transactions()
-    """Those that are over and unreplicated are filtered by the high watermark when somebody asks."""
+    """Its unreplicated transactions are not pruned here: `Log.transactions` filters them by the high watermark."""
     snapshots: tuple[Snapshot, ...] = ()
-    """Ascending. One without any entry is as good as none, and is left out."""
+    """Ascending by offset. A snapshot without entries restores nothing and is left out."""
 
     def entry(self, producer_id: ProducerId) -> ProducerEntry:
-        """What is known of this producer."""
+        """The entry of a producer id (ProducerStateManager.lastEntry)."""
         return next((entry for number, entry in self.entries if number == producer_id), NOBODY)
 
     def followed(self, logged: Batch | Marker, offset: Offset) -> KnownProducers:
-        """After this is in the log, whoever put it there; nothing is checked."""
+        """Producer state after an append, by leader or follower; nothing is validated (ProducerStateManager.update)."""
         entry = followed(self.entry(logged.producer_id), logged, offset)
         others = (one for one in self.entries if one[0] != logged.producer_id)
         return self._replace(
@@ -52,13 +52,14 @@ class KnownProducers(NamedTuple):
         )
 
     def rolled(self, end: Offset) -> KnownProducers:
-        """A segment begins here (UnifiedLog.roll)."""
+        """A new segment begins at this offset, with a snapshot (UnifiedLog.roll)."""
         return self._with_snapshot(end, of_segment=True)
 
     def truncated(self, logged: Logged, start: Offset, end: Offset) -> KnownProducers:
-        """The log ends here now: begin with the newest snapshot in range (truncateAndReload, rebuildProducerState).
+        """After a truncation the newest snapshot is loaded and the log above it replayed (truncateAndReload).
 
-        A snapshot at the start of the log, or below it, does not count: what was deleted is forgotten.
+        A snapshot at or below the log start offset is dropped, and with it the producers of deleted records
+        (UnifiedLog.rebuildProducerState).
         """
         snapshots = tuple(snapshot for snapshot in self.snapshots if start < snapshot.offset <= end)
         base = snapshots[-1] if snapshots else Snapshot(start, ())
@@ -71,17 +72,18 @@ class KnownProducers(NamedTuple):
         return known._replace(transactions=transactions)._with_snapshot(end)
 
     def restarted(self, logged: Logged, start: Offset, end: Offset) -> KnownProducers:
-        """The broker comes back, however it ended, and this is in its log up to here.
+        """Producer state after a broker restart, clean or not, with a log that ends at `end` (LogLoader.load).
 
-        A clean shutdown leaves a snapshot of the end, and the recovery of the last segment after any other makes one
-        (LogManager.shutdown, LogLoader.recoverSegment). Others that belong to no segment go (removeStraySnapshots).
+        A clean shutdown writes a snapshot at the log end offset, log recovery after an unclean one too
+        (LogManager.shutdown, LogLoader.recoverSegment). Other snapshots that belong to no segment are deleted
+        (ProducerStateManager.removeStraySnapshots).
         """
         closed = self._with_snapshot(end)
         kept = tuple(snapshot for snapshot in closed.snapshots if snapshot.of_segment or snapshot.offset == end)
         return closed._replace(snapshots=kept).truncated(logged, start, end)
 
     def _with_snapshot(self, offset: Offset, *, of_segment: bool = False) -> KnownProducers:
-        """ProducerStateManager.takeSnapshot, writeSnapshot"""
+        """Write a snapshot at this offset, with the last batch per producer id (ProducerStateManager.takeSnapshot)."""
         if not self.entries:
             return self
         below = tuple(snapshot for snapshot in self.snapshots if snapshot.offset < offset)
@@ -91,13 +93,13 @@ class KnownProducers(NamedTuple):
 
 
 def _open(entries: Entries) -> tuple[Ongoing, ...]:
-    """The transactions that were open (ProducerStateManager.loadProducerEntry)."""
+    """Ongoing transactions restored from a snapshot (ProducerStateManager.loadProducerEntry)."""
     begun = ((entry.transaction_first_offset, number) for number, entry in entries)
     return tuple(sorted(Ongoing(first_offset, number) for first_offset, number in begun if first_offset is not None))
 
 
 def replayed(logged: Logged) -> KnownProducers:
-    """What a follower knows that has all of this from its leader."""
+    """Producer state of a follower that replicated all these batches, from an empty log on."""
     known = KnownProducers()
     for offset, one in logged:
         known = known.followed(one, offset)
