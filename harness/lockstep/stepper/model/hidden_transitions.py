@@ -1,8 +1,9 @@
-"""What happens inside a cluster without anybody seeing it, as rules of the reference model.
+"""Hidden transitions: the steps of a cluster that the harness cannot observe, as rules of the reference model.
 
-Followers fetch, brokers learn what the controller decided, leaders ask for other ISRs, requests are answered. A fetch
-reaches its leader at once unless that is paused: what a follower asks does not change on the way, so it makes no
-difference when it left. Its answer takes time, for meanwhile the leader is known to have given it.
+Followers fetch, brokers apply metadata, leaders send AlterPartition and get its response, brokers handle client
+requests. A fetch request reaches its leader at once unless the leader is paused: a request does not change on its way,
+so the time at which it was sent makes no difference. A fetch response may be under way for any time, for the leader has
+already advanced the follower's LEO, and perhaps its own high watermark, when it sends it.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ from lockstep_model.replication.state import Answered as Altered
 from lockstep_model.state_machine import Machine, Outcomes, Part, Rule, State, always
 
 LEARNING = Bounds(batches=True)
-"""A broker may learn of several decisions at once (MetadataLoader), or of later ones first (LeaderAndIsr)."""
+"""A KRaft broker may apply several metadata records as one delta (MetadataLoader); in ZooKeeper mode a later
+LeaderAndIsr may overtake an earlier one."""
 
 
 def machine(initial: State, *possible: Parameters) -> Machine:
-    """Everything that can happen unseen, from a state on; each may go by other settings while they change."""
+    """The hidden transitions from a state on; while a config changes, each broker may apply any of these settings."""
     metadata: Metadata = initial[Places.METADATA]
     places = Places(len(metadata.known))
     rules = zip(*(_Rules(parameters, places).all() for parameters in possible), strict=True)
@@ -56,7 +58,7 @@ def machine(initial: State, *possible: Parameters) -> Machine:
 
 
 def _any_of(same: Sequence[Rule]) -> Rule:
-    """What may happen by any of these, which are the same rule with other settings."""
+    """One rule with the outcomes of all of these, which are the same rule under different settings."""
 
     def effect(*parts: Part) -> Outcomes:
         return dict.fromkeys(chain.from_iterable(rule.effect(*parts) for rule in same))
@@ -65,6 +67,12 @@ def _any_of(same: Sequence[Rule]) -> Rule:
 
 
 class _Rules:
+    """The rules for every broker, fetcher, client operation and the transactional id, under one set of settings.
+
+    Each effect takes the parts that its rule reads, and yields what replaces them; it yields nothing where its guard
+    does not hold.
+    """
+
     def __init__(self, parameters: Parameters, places: Places) -> None:
         self.parameters = parameters
         self.places = places
@@ -135,9 +143,11 @@ class _Rules:
     def learns(
         self, b: BrokerId, metadata: Metadata, around: Surroundings, broker: Broker, *fetching: Fetching
     ) -> Iterator[tuple[Part, ...]]:
-        """A broker learns who leads and who is there. One that has just started learns what it has found, too.
+        """Broker applies a metadata update: partition state and broker registrations.
 
-        What changes nothing need not be learned: who has not can still learn all that one may who has.
+        KRaft: BrokerMetadataPublisher.onMetadataUpdate. ZooKeeper: ReplicaManager.becomeLeaderOrFollower on a
+        LeaderAndIsr request. After a restart the broker also applies the image with which it started. An update that
+        leaves the replica as it is need not be applied: without it the broker can still apply every later one.
         """
         if not acts(around, broker) or b in around.deaf:
             return
@@ -155,10 +165,11 @@ class _Rules:
     def hears(
         self, b: BrokerId, broker: Broker, around: Surroundings, metadata: Metadata
     ) -> Iterator[tuple[Broker, Surroundings, Metadata]]:
-        """A broker knows of a partition before it knows who leads it.
+        """Broker knows that the partition exists before it knows its leader epoch.
 
-        ZooKeeper's controller tells it who leads what before it tells it of its own replicas, and any broker has made a
-        replica for a moment before that has an epoch (ReplicaManager.getOrCreatePartition).
+        ZooKeeper: after a broker's start the controller sends UpdateMetadata before LeaderAndIsr
+        (KafkaController.onBrokerStartup). Both modes: a broker creates the Partition object a moment before it makes it
+        leader or follower (ReplicaManager.getOrCreatePartition).
         """
         replicas, replica = metadata.controller.partition.replicas, broker.replica
         if not replicas or not acts(around, broker) or metadata.known[b] is None or replica.hosting is Hosting.HERE:
@@ -171,7 +182,12 @@ class _Rules:
     def is_refused(
         self, asked: AlterPartition, metadata: Metadata, broker: Broker
     ) -> Iterator[tuple[Altering, Metadata, Broker]]:
-        """The controller refuses, which nobody sees. What it grants is seen, and explained elsewhere (`explaining`)."""
+        """Controller rejects an AlterPartition (KIP-497), which leaves no trace to observe.
+
+        A granted one changes the partition's registration, which is observed (`controller_inference`). After an error
+        that the leader retries, the request stays under way. After one that only newer metadata can resolve, the
+        response changes nothing: the leader's ISR change stays pending (Partition.handleAlterPartitionError).
+        """
         _, error = alter_partition(self.parameters, metadata.controller, asked)
         if error is not Error.NONE and not sent_again(error):
             yield None if error in AWAITING_METADATA else Altered(asked, error), metadata, broker
@@ -179,7 +195,7 @@ class _Rules:
     def settles(
         self, altered: Altered, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Altering, Surroundings, Broker]]:
-        """A leader hears what became of the ISR that it asked for."""
+        """Leader gets the AlterPartition response (Partition.submitAlterPartition, KIP-497)."""
         if acts(around, broker):
             replica = settle(self.parameters, broker.replica, altered.request, altered.answer)
             yield None, around, broker._replace(replica=replica)
@@ -190,7 +206,10 @@ class _Rules:
         self, f: BrokerId, to: BrokerId, fetching: None, around: Surroundings, follower: Broker, leader: Broker,
         altering: Altering,
     ) -> Iterator[tuple[Fetching, Surroundings, Broker, Broker, Altering]]:  # fmt: skip
-        """A follower asks for what comes next. Where the leader is paused the request waits for it."""
+        """Follower sends a Fetch from its LEO, and the leader handles it; a paused leader finds it when it resumes.
+
+        A response that would leave the follower as it is need not be delivered.
+        """
         fetch = self._request(follower.replica)
         if fetch is None or fetch.leader != to or (f, to) in around.cut or not acts(around, follower):
             return
@@ -199,14 +218,18 @@ class _Rules:
             return
         for answered, _, led, asks in self.answers(fetch, around, leader, altering):
             if answered is not None and self._taken(follower.replica, answered) == follower.replica:
-                answered = None  # it tells the follower nothing
+                answered = None  # a response without effect on the follower
             if (answered, led, asks) != (fetching, leader, altering):
                 yield answered, around, follower, led, asks
 
     def answers(
         self, fetch: ReplicaFetch, around: Surroundings, broker: Broker, altering: Altering
     ) -> Iterator[tuple[ReplicaFetched | None, Surroundings, Broker, Altering]]:
-        """A broker answers a follower, and may want it in the ISR; the answer is lost where the link was cut since."""
+        """Leader handles a follower's Fetch (Partition.fetchRecords, updateFollowerFetchState).
+
+        The leader records the follower's LEO, may advance the high watermark, and may propose the follower for the ISR
+        (Partition.maybeExpandIsr). The response is lost if the link was cut meanwhile.
+        """
         if not acts(around, broker):
             return
         for before, asks in self._asking(fetch, around, broker.replica, altering):
@@ -215,19 +238,20 @@ class _Rules:
             if asked_for(replica) != asked_for(before):
                 if asks is None:
                     asks = asked_for(replica)
-                else:  # OPERATION_NOT_ATTEMPTED: one is under way that it no longer waits for
+                else:  # OPERATION_NOT_ATTEMPTED: an older AlterPartition, which the leader gave up, is still in flight
                     replica = rolled_back(replica)
-            heeded = answered.error in (Error.NONE, Error.OFFSET_OUT_OF_RANGE)  # others change nothing
+            heeded = answered.error in (Error.NONE, Error.OFFSET_OUT_OF_RANGE)  # a follower's log ignores other errors
             arrives = (fetch.follower, fetch.leader) not in around.cut and heeded
             yield answered if arrives else None, around, broker._replace(replica=replica), asks
 
     def _asking(
         self, fetch: ReplicaFetch, around: Surroundings, leader: Replica, altering: Altering
     ) -> Iterator[tuple[Replica, Altering]]:
-        """A leader as it is, and one that had asked for an ISR without a follower that catches up only now.
+        """The leader as it is, and as it is after an AlterPartition that removes a follower which catches up only now.
 
-        What a leader asks for is looked for when it is granted (`following`). Where its requests do not arrive that is
-        too late: the controller may grant in the end what nobody would ask for any more.
+        Normally ISR shrinks are inferred when the controller grants them (`tracker`). While the leader's AlterPartition
+        requests are held back that is too late: when one arrives, the follower may have caught up again, and the leader
+        would no longer ask for the shrink that the controller grants.
         """
         yield leader, altering
         late = fetch.leader in around.mute and (fetch.leader, fetch.follower) in around.late
@@ -240,17 +264,20 @@ class _Rules:
     def takes(
         self, fetched: ReplicaFetched, around: Surroundings, follower: Broker
     ) -> Iterator[tuple[Fetching, Surroundings, Broker]]:
-        """A follower appends or truncates."""
+        """Follower handles a fetch response: appends, or truncates at the diverging epoch (AbstractFetcherThread)."""
         if acts(around, follower):
             yield None, around, follower._replace(replica=self._taken(follower.replica, fetched))
 
     def _request(self, follower: Replica) -> ReplicaFetch | None:
-        """What a follower asks for; only KRaft's says which registration it has."""
+        """The follower's next Fetch request; only in KRaft does it carry the follower's broker epoch (KIP-903)."""
         fetch = request(follower)
         return fetch._replace(broker_epoch=0) if fetch is not None and self.parameters.mode is Mode.ZK else fetch
 
     def _taken(self, follower: Replica, fetched: ReplicaFetched) -> Replica:
-        """What a follower makes of an answer; a process that ended has none on its way (`following`)."""
+        """The follower after a fetch response. In ZooKeeper mode the broker epoch is not compared.
+
+        A response to an earlier process of this broker cannot arrive: it is dropped when the process ends (`tracker`).
+        """
         if self.parameters.mode is Mode.ZK:
             fetched = fetched._replace(request=fetched.request._replace(broker_epoch=follower.broker_epoch))
         return take(self.parameters, follower, fetched)
@@ -258,10 +285,10 @@ class _Rules:
     def lags(
         self, f: BrokerId, to: BrokerId, around: Surroundings, leader: Broker
     ) -> Iterator[tuple[Surroundings, Broker]]:
-        """A follower was not at the leader's end for replica.lag.time.max.ms, as far as the clock can tell.
+        """Follower outside the ISR may not have reached the leader's LEO for replica.lag.time.max.ms.
 
-        Where it is in the ISR that makes no difference until the leader asks for one without it, which is seen if it is
-        granted (`following`).
+        From then on it no longer holds back the high watermark (Partition.maybeIncrementLeaderHW). For a member of the
+        ISR the lag only matters when the leader shrinks the ISR, which is observed once it is granted (`tracker`).
         """
         leadership = leader.replica.leadership
         if leadership is None or f in leadership.isr or (to, f) not in around.late:
@@ -275,7 +302,7 @@ class _Rules:
     def handles(
         self, asked: Asked, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Asked | Waits | Answered, Surroundings, Broker]]:
-        """A broker looks at a client's request: what it answers is known at once, or when a write is committed."""
+        """Broker handles a client request: it responds at once, or with acks=all when the write is committed."""
         if not acts(around, broker):
             return
         for replica, reply in handle(self.parameters, broker.replica, asked):
@@ -284,10 +311,11 @@ class _Rules:
     def completes(
         self, waits: Waits, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
-        """A write is committed, or cannot be any more by this broker.
+        """Delayed produce with acks=all completes: the write is committed, or this broker has lost its leadership.
 
-        In ZooKeeper mode a process registers anew when its session was over, and answers all the same. One that ended
-        has no open write any more, for the client has given it up.
+        DelayedProduce.tryComplete, Partition.checkEnoughReplicasReachOffset. In ZooKeeper mode a broker whose session
+        expired registers again within the same process, and still sends the response. A process that ended has no
+        open write: the client gave it up when its connection broke.
         """
         same = self.parameters.mode is Mode.ZK or broker.replica.broker_epoch == waits.incarnation
         if acts(around, broker) and same:
@@ -298,17 +326,17 @@ class _Rules:
     def expires(
         self, slot: int, waits: Waits, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
-        """A write waited for as long as its producer said, and stays where it is (DelayedProduce.onExpiration)."""
+        """Delayed produce times out: REQUEST_TIMED_OUT, and its records stay (DelayedProduce.onExpiration)."""
         reply = Produced(Error.REQUEST_TIMED_OUT)
         if slot in around.expired and acts(around, broker) and waits.reply in (None, reply):
             yield Answered(reply), around, broker
 
 
 def _found(replica: Replica) -> Iterator[Replica]:
-    """With which high watermark a broker goes on that is told of its replica.
+    """The high watermarks with which a broker may host its replica again: the one it had, or none.
 
-    While it has none the log stays, but its high watermark is not among those that are written down from time to time:
-    it may be forgotten (ReplicaManager.checkpointHighWatermarks, Partition.createLog).
+    While a broker does not host the partition, its log stays on disk, but the periodic checkpoint leaves out its high
+    watermark, so it may be lost (ReplicaManager.checkpointHighWatermarks, Partition.createLog).
     """
     yield replica
     if replica.hosting is Hosting.ELSEWHERE and replica.high_watermark > replica.log.start:
@@ -326,7 +354,7 @@ def _is(kind: type) -> Callable[[object], bool]:
 
 
 def _is_plain(operation: object) -> bool:
-    """A request that concerns nobody but the broker that is asked."""
+    """Whether a request is handled by its broker alone, without the transaction coordinator."""
     return isinstance(operation, Asked) and not asks_coordinator(operation) and not is_transactional(operation)
 
 
@@ -339,15 +367,17 @@ def _leads(broker: Broker) -> bool:
 
 
 def _news(parameters: Parameters, metadata: Metadata, replica: Replica) -> range:
+    """Positions in the metadata log that a broker may apply next; before its first, also the one it started with."""
     further = next_known(parameters, LEARNING, metadata, replica.broker)
     found = metadata.known[replica.broker]
     return range(found, len(metadata.log)) if found is not None and replica.leader_epoch < 0 else further
 
 
 def _told(metadata: Metadata, b: BrokerId, position: int) -> bool:
-    """Whether ZooKeeper's controller tells a broker of this, or that it has no replica any more.
+    """Whether ZooKeeper's controller sends a broker this partition state.
 
-    It says so once, and only to a broker that is there: who is away when it loses its replica keeps it.
+    When a reassignment removes the broker from the replicas, the controller sends StopReplica once, and only to a live
+    broker. A broker that is down at that moment keeps its replica.
     """
     known = metadata.known[b]
     later = metadata.log[known : position + 1] if known is not None else ()
