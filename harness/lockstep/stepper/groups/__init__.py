@@ -1,11 +1,15 @@
-"""Groups beside a live cluster: their own small belief, for a group touches no partition that a walk writes to.
+"""Consumer groups in lockstep, of the classic protocol and of KIP-848.
 
-world        what a state consists of: who coordinates, what it remembers, what its log has, which requests are open
-answering    what a coordinator may answer, by the reference model
-rules        what happens unseen: coordinators hear of their election, load, time out members
-following    the belief, and how it changes with what the model is told
-consumers    what the harness's own consumers know of themselves
-drawing      which steps a walk may draw
-translating  requests and answers: as the wire has them, and as the reference model has them
-stepper      takes the steps
+Each group has a belief of its own, apart from that of the walk's partition: group members only read, so neither side
+changes the other.
+
+state               the state: coordinator elections, each broker's group metadata, __consumer_offsets, open requests
+responses           the reference model's coordinator: the responses and the timeouts that it permits
+hidden_transitions  unobserved transitions: elections heard of, group loading, request handling, timeouts
+tracker             the belief of each group, and how it changes with each event
+description         states and responses in words
+consumers           the harness's own consumers: member id, generation or member epoch, assignment
+generator           the consumer actions that a walk may draw
+codec               requests and responses: from the wire to the model and back
+driver              takes consumer actions on the live cluster
 """

@@ -1,4 +1,4 @@
-"""Requests of consumers and their answers: as the wire has them, and as the reference model has them."""
+"""Codec of group requests and responses: Kafka's protocol on one side, the reference model's types on the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lockstep_model.groups.offsets import FetchedOffset, OffsetCommit, OffsetFet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """One group on the wire, whose members all read one topic."""
+    """Sends the model's requests for one group as protocol requests. All members subscribe to one topic."""
 
     group: str
     topic: str
@@ -100,7 +100,7 @@ class Wire:
 
 
 def read(answer: Any) -> Reply:
-    """The wire's answer as the model gives it; of a refusal only the error counts."""
+    """The response in the model's types. Of an error response only the error code is compared."""
     error = Error(int(answer if isinstance(answer, ErrorCode) else answer.error))
     match answer:
         case groups.Joined() if error is Error.NONE:

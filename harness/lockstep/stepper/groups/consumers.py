@@ -1,6 +1,6 @@
-"""The harness's own consumers: what each knows of itself, and what it asks for when it takes a step.
+"""The harness's own group members: the member state that each holds, and the request that each action sends.
 
-They say the right thing or, on purpose, a wrong one.
+A request carries the right member id and generation or, on purpose, a wrong one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STRANGER = "nobody-knows-me"
 SUBSCRIPTION = "all"
 RANGE = "range"
 LOST = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND)
-"""Who hears this is no member any more."""
+"""Errors after which the consumer is no longer a member."""
 NAMES = {
     GroupProtocol.CLASSIC: ("ada", "bob", "static-sue"),
     GroupProtocol.CONSUMER: ("kim", "leo", "static-max"),
@@ -58,20 +58,20 @@ NAMES = {
 
 @dataclass(kw_only=True)
 class Consumer:
-    """One consumer of one group."""
+    """One consumer of one group, with the state that a client keeps about its membership."""
 
     name: str
     protocol: GroupProtocol
     member: str = UNKNOWN_MEMBER
     generation: int = NO_GENERATION
-    """Or its member epoch."""
+    """The generation id of the classic protocol, the member epoch of the consumer protocol."""
     members: tuple[str, ...] = ()
-    """All of the group, if it leads."""
+    """All member ids of the generation, if this member is the group leader."""
     assigned: Partitions = NOTHING
     synced: bool = False
-    """Whether it has the assignment of its generation."""
+    """Whether SyncGroup has returned the assignment of this generation."""
     open: set[int] = field(default_factory=set)
-    """The slots of its requests that wait for an answer."""
+    """The slots of its requests whose responses are outstanding."""
 
     @property
     def instance(self) -> str | None:
@@ -82,7 +82,7 @@ class Consumer:
         return self.generation > 0
 
     def request(self, step: GroupStep) -> Request:
-        """What it sends."""
+        """The request that this action sends."""
         match step:
             case Enter():
                 self.member = self.member or f"{self.name}-{uuid.uuid4().hex[:6]}"
@@ -144,14 +144,14 @@ class Consumer:
                 return None
 
     def _assignments(self) -> tuple[tuple[str, Partitions], ...]:
-        """Every partition to the next member."""
+        """The assignment that a group leader sends: partitions are dealt to the members in turn."""
         count = len(self.members)
         return tuple(
             (member, frozenset(range(number, PARTITIONS, count))) for number, member in enumerate(self.members)
         )
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """What it knows of itself when it has this answer to what it said of itself in earnest."""
+        """Update the member state from a response, unless the request carried an unknown member id on purpose."""
         if getattr(request, "member", None) == STRANGER:
             return
         match reply:
@@ -191,7 +191,7 @@ class Consumer:
             self.members = ()
 
     def _meant(self, request: Any) -> bool:
-        """Whether it spoke of the member that it is, in the generation in which it is."""
+        """Whether the request carried this consumer's own member id and current generation."""
         generation = getattr(request, "generation", getattr(request, "epoch", self.generation))
         return getattr(request, "member", self.member) == self.member and generation == self.generation
 

@@ -1,4 +1,4 @@
-"""What the model holds of a group, in words."""
+"""The states of a group's belief, and responses to group members, in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lockstep_model.state_machine import State
 
 
 class GroupWording(Wording):
-    """Says what a belief of a group holds."""
+    """Describes the states of a group's belief."""
 
     def _parts(self, state: State) -> list[Part]:
         brokers = range(len(state) - len(Places(0).operations) - 2)
@@ -61,7 +61,7 @@ class GroupWording(Wording):
 
 
 def memory_in_words(memory: Memory, now_ms: int) -> str:
-    """What a coordinator remembers, and which timers may have run out."""
+    """A coordinator's group metadata, and the timers that may have expired."""
     over = [f"{timer.kind} {timer.member}".strip() for timer, due_ms in memory.due if due_ms <= now_ms]
     late = f"; timed out may be {', '.join(over)}" if over else ""
     return f"{group_in_words(memory.group)}{_offsets(memory.offsets)}{late}"
@@ -105,7 +105,7 @@ def _partitions(assigned: Assigned) -> list[int]:
 
 
 def in_words(reply: Reply) -> str:
-    """An answer, for people."""
+    """A response in words."""
     match reply:
         case Plain(error=Error.NONE):
             return "done"

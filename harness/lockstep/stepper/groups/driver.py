@@ -1,4 +1,4 @@
-"""Takes the steps of consumers on a live cluster, and tells the model what they asked and were answered."""
+"""Takes consumer actions on a live cluster, and reports each request and response to the model as an event."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from lockstep_model.registration import NO_LEADER
 
 OFFSETS = "__consumer_offsets"
 PARTITION = 0
-"""Of __consumer_offsets: the groups of a walk have names that belong there, and so one coordinator."""
+"""The partition of __consumer_offsets that all groups of a walk hash to, so that they share one coordinator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
-    """A request that waits for its answer."""
+    """A request whose response is outstanding."""
 
     consumer: Consumer
     request: Request
@@ -52,7 +52,7 @@ class _Open:
 
 
 class GroupStepper(Closeable):
-    """The consumers of a walk: one group of each protocol that the cluster has."""
+    """The consumers of a walk: one group for each group protocol that the cluster supports."""
 
     def __init__(
         self, cluster: Cluster, topic: str, protocols: tuple[GroupProtocol, ...], times: Times, number: Numbering
@@ -82,14 +82,14 @@ class GroupStepper(Closeable):
                 one.connection.close()
 
     def begin(self, tell: Callable[[Events], None]) -> None:
-        """From now on the model is told."""
+        """Report the current coordinator and the groups, and send all further events to this tracker."""
         self.tell = tell
         self._elected(_now_ms())
         for protocol in self._wires:
             tell(GroupBegan(group=protocol, brokers=len(self._number.ids), times=self._times))
 
     def take(self, step: GroupStep) -> tuple[str, Reply | None]:
-        """Let a consumer ask a broker; returns what it was answered, in words and as the model gives it."""
+        """Send a consumer's request to a broker. Returns the response in words and in the model's types."""
         consumer = self._consumers[step.consumer]
         slots = self._open[consumer.protocol]
         slot = next((free for free in range(OPERATIONS) if free not in slots), None)
@@ -115,10 +115,10 @@ class GroupStepper(Closeable):
         return "; ".join([seen, *others]), own
 
     def observe(self) -> dict[tuple[GroupProtocol, int], Reply | None]:
-        """Take in all that was answered until now, and who was elected; None is an answer that will never come.
+        """Report coordinator elections and the responses that have arrived; None if the connection broke instead.
 
-        Answers are looked at before elections, and taken in after them: a broker may have answered by what the
-        controller had decided meanwhile.
+        Responses are collected before elections are polled, and reported after them: a broker may have responded on
+        the basis of an election that the controller had made in the meantime.
         """
         answers = {
             (protocol, slot): _answer(one)
@@ -133,14 +133,14 @@ class GroupStepper(Closeable):
         return answers
 
     def all_answered(self) -> bool:
-        """Whether no consumer waits for an answer any more."""
+        """Whether no consumer has an outstanding request."""
         self.observe()
         return not any(self._open.values())
 
     def situation(
         self, running: frozenset[int], cut: frozenset[tuple[int, int]], beliefs: Mapping[str, int]
     ) -> GroupSituation:
-        """What a walk draws its next step by."""
+        """The state of the groups from which a walk draws its next action."""
         partition = self._observer.current.partition
         leader, isr = partition.leader, partition.isr
         calm = leader in running and isr <= running and not any((member, leader) in cut for member in isr)
@@ -168,7 +168,7 @@ class GroupStepper(Closeable):
 
 
 def times_of(settings: Mapping[str, str]) -> Times:
-    """How long the timers of a cluster with these settings run."""
+    """The group timeouts of a cluster with these configs."""
     return Times(
         session_ms=SESSION_MS,
         rebalance_ms=REBALANCE_MS,
@@ -180,19 +180,19 @@ def times_of(settings: Mapping[str, str]) -> Times:
 
 SESSION_MS = 6_000
 REBALANCE_MS = 5_000
-"""What the consumers of a walk ask for."""
+"""Session and rebalance timeouts that the members of a walk request."""
 OFFSETS_COMMIT_TIMEOUT_MS = 5_000
-"""Kafka's default."""
+"""Kafka's default of offsets.commit.timeout.ms."""
 
 
 def name_in(topic: str, protocol: GroupProtocol, partitions: int) -> str:
-    """A name for a group that the partition of all groups of a walk has."""
+    """A group id that hashes to `PARTITION` of __consumer_offsets."""
     names = (f"{topic}-{protocol}-{number}" for number in range(100 * partitions))
     return next(name for name in names if partition_for(name, partitions) == PARTITION)
 
 
 def partition_for(group: str, partitions: int) -> int:
-    """Utils.abs(groupId.hashCode) % partitions"""
+    """The partition of __consumer_offsets for a group id: Utils.abs(groupId.hashCode) % partitions."""
     hashed = 0
     for letter in group:
         hashed = (31 * hashed + ord(letter)) & 0xFFFFFFFF
@@ -200,7 +200,7 @@ def partition_for(group: str, partitions: int) -> int:
 
 
 def _create_offsets_topic(cluster: Cluster) -> int:
-    """Who asks for a coordinator has the topic created; returns how many partitions it has."""
+    """Have __consumer_offsets created by a FindCoordinator request. Returns its partition count."""
 
     def led() -> int | None:
         try:

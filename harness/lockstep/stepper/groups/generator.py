@@ -1,4 +1,4 @@
-"""Which steps a walk may draw for its consumers: what a client would do next, and now and then something wrong."""
+"""Consumer actions that a walk may draw: the next request of a correct client, and now and then a wrong one."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from lockstep.stepper.groups.consumers import Consumer
 from lockstep.stepper.groups.responses import PARTITIONS
 
 LARGE = 60
-"""With more states than this in the belief of a group it is time to ask who else believes that it coordinates."""
+"""Above this belief size, OffsetFetch requests go to other brokers: they show which still act as coordinator."""
 WRONG = (Claims.STRANGER, Claims.OLD, Claims.NEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSituation:
-    """How the groups of a walk stand; brokers by their ids."""
+    """What is known of the groups of a walk. Brokers have their real ids."""
 
     calm: bool
-    """Whether the coordinator can write: all of its partition's ISR run, and are not cut off from it."""
+    """Whether the coordinator's records get replicated: every ISR member runs, and can fetch from the leader."""
     coordinator: int
     consumers: tuple[Consumer, ...]
     beliefs: Mapping[str, int] = field(default_factory=dict)
-    """How many states explain what was seen of each group."""
+    """Belief size of each group."""
 
 
 class Drawn(NamedTuple):
-    """A step that can be drawn, and how likely that is at first."""
+    """An action that can be drawn, and its initial weight."""
 
     name: str
     weight: float
@@ -54,7 +54,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(draw: random.Random, groups: GroupSituation, running: frozenset[int]) -> Iterator[Drawn]:
-    """What consumers can do here."""
+    """The consumer actions that are possible in this situation."""
     if any(consumer.open for consumer in groups.consumers):
         yield Drawn("wait for consumers' answers", 6, Wait(until=Until.GROUP_ANSWERS))
     if not groups.calm:
@@ -67,7 +67,7 @@ def drawn(draw: random.Random, groups: GroupSituation, running: frozenset[int]) 
             yield Drawn(f"consumers otherwise: {type(step).__name__}", 20, step)
     elsewhere = sorted(running - {groups.coordinator})
     for consumer in groups.consumers:
-        if elsewhere and groups.beliefs.get(consumer.protocol, 0) > LARGE:  # who coordinated before may not know yet
+        if elsewhere and groups.beliefs.get(consumer.protocol, 0) > LARGE:  # a former one may not have resigned
             look = Committed(broker=draw.choice(elsewhere), consumer=consumer.name, partition=0)
             yield Drawn("consumers look elsewhere", 100, look)
     idle = [consumer for consumer in groups.consumers if not consumer.open]
@@ -77,7 +77,7 @@ def drawn(draw: random.Random, groups: GroupSituation, running: frozenset[int]) 
 
 
 def _proper(draw: random.Random, consumer: Consumer, broker: int) -> GroupStep:
-    """What a client does next in earnest."""
+    """The next request of a correct client."""
     name = consumer.name
     if draw.random() < 0.25:
         return Committed(broker=broker, consumer=name, partition=draw.randrange(PARTITIONS))
@@ -94,7 +94,7 @@ def _proper(draw: random.Random, consumer: Consumer, broker: int) -> GroupStep:
 
 
 def _others(draw: random.Random, consumer: Consumer, broker: int) -> Iterator[GroupStep]:
-    """What it might do, too."""
+    """Requests besides that: with a wrong member id, generation or member epoch, a second join, or a leave."""
     name, wrong = consumer.name, draw.choice(WRONG)
     yield _commit(draw, consumer, broker, draw.choice((*WRONG, Claims.NOBODY)))
     if consumer.protocol is GroupProtocol.CONSUMER:

@@ -1,7 +1,7 @@
-"""What happens to a group without anybody seeing it, as rules of the reference model.
+"""Hidden transitions of a group: what brokers do between two observations, as rules of the reference model.
 
-Brokers hear that they lead the group's partition of __consumer_offsets, or do not any more; who leads loads what the
-log has; requests are handled, and timers run out.
+Brokers learn that they became or ceased to be leader of the group's partition of __consumer_offsets, the new
+coordinator loads the group from the log, requests are handled, and session and rebalance timers expire.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ Operations = tuple[Operation, ...]
 
 
 def machine(coordinator: Coordinator, initial: State, brokers: int) -> Machine:
-    """Everything that can happen unseen, from a state on."""
+    """The state machine of all hidden transitions, from this initial state."""
     return Machine(initial=initial, rules=tuple(_Rules(coordinator, Places(brokers)).all()))
 
 
 class _Rules:
+    """One rule per broker and kind of transition, and one per broker and request slot."""
+
     def __init__(self, coordinator: Coordinator, places: Places) -> None:
         self.coordinator = coordinator
         self.places = places
@@ -52,10 +54,10 @@ class _Rules:
                 )
 
     def hears(self, b: BrokerId, around: Around, seat: Seat, *operations: Operation) -> Outcomes:
-        """A broker hears of an election (GroupCoordinator.onElection, onResignation).
+        """A broker applies an election of the group's partition (GroupCoordinator.onElection, onResignation).
 
-        One that leads on in a later epoch remembers what it did, or loads the group anew. Of several terms of others
-        that it may hear of one is enough: it is the same to all of them.
+        A coordinator that is re-elected in a later leader epoch keeps its group metadata, or loads the group again.
+        Of several elections of other brokers one is enough: the broker resigns in the same way after each.
         """
         later = range(seat.known + 1, len(around.terms))
         own = [known for known in later if around.terms[known].leader == b]
@@ -70,17 +72,19 @@ class _Rules:
             yield around, after, *_sent_away(b, seat, operations, Error.NOT_COORDINATOR)
 
     def stops(self, b: BrokerId, around: Around, seat: Seat, *operations: Operation) -> Outcomes:
-        """A broker that shuts down has nobody wait any longer."""
+        """Shutdown: a broker answers every parked JoinGroup and SyncGroup with COORDINATOR_NOT_AVAILABLE."""
         if b in around.leaving and seat.coordinating is not Coordinating.STOPPED:
             stopped = Seat(Coordinating.STOPPED, seat.known)
             yield around, stopped, *_sent_away(b, seat, operations, Error.COORDINATOR_NOT_AVAILABLE)
 
     def loads(self, around: Around, seat: Seat, stored: Stored) -> Outcomes:
+        """A new coordinator has read the group from __consumer_offsets, and becomes active."""
         if seat.coordinating is Coordinating.LOADING:
             for memory in self.coordinator.load(stored, around.terms[seat.known].after_ms):
                 yield around, Seat(Coordinating.ACTIVE, seat.known, memory), stored
 
     def expires(self, b: BrokerId, around: Around, seat: Seat, stored: Stored, *operations: Operation) -> Outcomes:
+        """A session, join, sync or revocation timer of the coordinator expires."""
         if seat.memory is None:
             return
         for outcome in self.coordinator.expire(seat.memory, around.now_ms):
@@ -91,6 +95,7 @@ class _Rules:
     def handles(
         self, b: BrokerId, operation: Operation, around: Around, seat: Seat, stored: Stored, *others: Operation
     ) -> Outcomes:
+        """A broker handles a group request: as coordinator, or with an error if it is none or is still loading."""
         assert isinstance(operation, Asked)
         if operation.broker != b:
             return
@@ -101,6 +106,7 @@ class _Rules:
             yield from self.done(b, operation, around, seat, stored, others, outcome)
 
     def refusal(self, asked: Asked, coordinating: Coordinating) -> Error:
+        """The error of a broker that is not the active coordinator. It depends on the request's API."""
         match asked.request:
             case Heartbeat():
                 return heartbeat_refusal(coordinating)
@@ -119,7 +125,11 @@ class _Rules:
         others: Operations,
         outcome: Outcome,
     ) -> Outcomes:
-        """A request was handled. What must be in the log may not come there: another leads by now, or it takes long."""
+        """The response to a handled request.
+
+        Where handling it appends to __consumer_offsets, that write may fail: another broker has been elected leader,
+        or replication takes longer than offsets.commit.timeout.ms. The change may then be in memory all the same.
+        """
         after = seat._replace(memory=outcome.memory)
         released = _released(b, others, outcome.released)
         written = stored_after(stored, outcome.memory)
@@ -133,7 +143,7 @@ class _Rules:
                 yield Answered(Plain(error)), around, after, written if _may_write(b, around) else stored, *released
 
     def write_errors(self, asked: Asked, around: Around, seat: Seat) -> Iterator[Error]:
-        """Why a coordinator may not have been able to write."""
+        """Errors that the coordinator may return because its write to __consumer_offsets failed."""
         if seat.known < len(around.terms) - 1:
             yield Error.NOT_COORDINATOR
         if around.now_ms - asked.at_ms >= self.coordinator.times.write_ms:
@@ -141,12 +151,12 @@ class _Rules:
 
 
 def _may_write(b: BrokerId, around: Around) -> bool:
-    """Only the leader of the last term: what others append is never replicated."""
+    """Whether a broker's appends get replicated: only those of the latest elected leader do."""
     return around.terms[-1].leader == b
 
 
 def _released(b: BrokerId, operations: Iterable[Operation], released: Iterable[tuple[MemberId, Answer]]) -> Operations:
-    """Requests that have waited are answered."""
+    """The operations after parked JoinGroup and SyncGroup requests of these members were completed."""
     answers: dict[Operation, Answered] = {
         Waits(b, member, isinstance(answer, JoinAnswer)): Answered(as_reply(answer)) for member, answer in released
     }
@@ -154,7 +164,7 @@ def _released(b: BrokerId, operations: Iterable[Operation], released: Iterable[t
 
 
 def _sent_away(b: BrokerId, seat: Seat, operations: Iterable[Operation], error: Error) -> Operations:
-    """Who waits for a coordinator that is none any more hears of it (GroupCoordinator.onGroupUnloaded)."""
+    """The operations after a former coordinator failed its parked requests (GroupCoordinator.onGroupUnloaded)."""
     memory = seat.memory or Memory()
     waiting = {Waits(b, member, joins) for member, joins in waiting_members(memory.group)}
     return tuple(Answered(Plain(error)) if operation in waiting else operation for operation in operations)

@@ -1,7 +1,7 @@
-"""What a coordinator may do with a request, or when a timer runs out, by the reference model.
+"""The group coordinator of the reference model: every permitted outcome of a request and of an expired timer.
 
-Where Kafka chooses freely, each choice is one outcome: who leads when the leader is gone, and which partitions members
-of the consumer protocol shall have, as long as nobody has two more than another.
+Where Kafka leaves a choice, each choice is one outcome: the classic group's next leader when the leader has left, and
+the target assignment of a KIP-848 group, as long as no member has two partitions more than another.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ from lockstep_model.groups.parameters import GroupParameters
 from lockstep_model.groups.reconciliation import ConsumerMember, MemberState
 
 PARTITIONS = 3
-"""Of the topic to which all members subscribe."""
+"""Partitions of the topic to which all members subscribe."""
 
 
 class Outcome(NamedTuple):
-    """What a coordinator did."""
+    """One permitted outcome: the coordinator's group metadata afterwards, and the responses it sends."""
 
     memory: Memory
     reply: Reply | None = None
-    """None if the request waits, or if there was none."""
+    """The response; None if the request is parked, or if a timer expired and there was no request."""
     released: tuple[tuple[MemberId, Answer], ...] = ()
+    """Responses to JoinGroup and SyncGroup requests of members that were parked before."""
     waiting: MemberId = UNKNOWN_MEMBER
-    """Who waits for an answer to this request."""
+    """The member whose request is parked, if there is no response yet."""
 
 
 class Coordinator(NamedTuple):
-    """How a version of Kafka coordinates groups, and how long its timers run."""
+    """The group coordinator of one Kafka version, with its timeouts."""
 
     parameters: GroupParameters
     times: Times
 
     def handle(self, memory: Memory, asked: Asked) -> set[Outcome]:
-        """What becomes of a request."""
+        """Every permitted outcome of a request."""
         return set(self._handle(memory, asked))
 
     def _handle(self, memory: Memory, asked: Asked) -> Iterator[Outcome]:
@@ -93,7 +94,7 @@ class Coordinator(NamedTuple):
                 raise TypeError(f"the reference model has no answer to {request}")
 
     def _joined(self, memory: Memory, handled: classic.Handled, member: MemberId, at_ms: int) -> Outcome:
-        """After a JoinGroup or a SyncGroup."""
+        """The outcome of a JoinGroup or SyncGroup: an error, a response, or a parked request with a new session."""
         answer = handled.answer
         if answer is not None and answer.error not in (Error.NONE, Error.MEMBER_ID_REQUIRED):
             known = memory.group is not None
@@ -107,7 +108,11 @@ class Coordinator(NamedTuple):
     def _after_classic(
         self, memory: Memory, group: ClassicGroup, answers: Iterable[tuple[MemberId, Answer]], at_ms: int
     ) -> Memory:
-        """The group is as it is now, and so are its timers: who is answered has a new session."""
+        """Group metadata after a change of a classic group.
+
+        A member that is sent a response begins a new session. The join timer runs during PreparingRebalance, the sync
+        timer while members of the generation have not sent SyncGroup.
+        """
         before = memory.group if isinstance(memory.group, ClassicGroup) else ClassicGroup()
         present = {*group.ids(), *group.pending}
         due = {timer: when for timer, when in memory.due if timer.kind is not TimerKind.SESSION}
@@ -117,7 +122,7 @@ class Coordinator(NamedTuple):
         if group.state is not GroupState.PREPARING_REBALANCE:
             due.pop(Timer(TimerKind.JOIN), None)
         elif before.state is not GroupState.PREPARING_REBALANCE:
-            longest_ms = self.times.rebalance_ms if group.members else 0  # that of members (rebalanceTimeoutMs)
+            longest_ms = self.times.rebalance_ms if group.members else 0  # the members' maximum (rebalanceTimeoutMs)
             wait_ms = self.times.initial_ms if group.initial else longest_ms
             due[Timer(TimerKind.JOIN)] = at_ms + wait_ms
         if not group.unsynced:
@@ -129,7 +134,10 @@ class Coordinator(NamedTuple):
     def _consumer_heartbeat(
         self, memory: Memory, request: consumer.ConsumerGroupHeartbeat, at_ms: int
     ) -> Iterator[Outcome]:
-        """A group that was made by commits alone turns into one of members (getOrMaybeCreateConsumerGroup)."""
+        """ConsumerGroupHeartbeat (KIP-848): one outcome for each target assignment that the assignor may choose.
+
+        A group that only offset commits had created becomes a consumer group (getOrMaybeCreateConsumerGroup).
+        """
         group = memory.group if isinstance(memory.group, ConsumerGroup) else ConsumerGroup()
         for assignor in _assignors(self.parameters):
             after, answer = consumer.heartbeat(group, request, assignor=assignor, parameters=self.parameters)
@@ -139,6 +147,7 @@ class Coordinator(NamedTuple):
             yield Outcome(self._after_consumer(memory, after, request.member, at_ms), answer)
 
     def _after_consumer(self, memory: Memory, group: ConsumerGroup, heard: MemberId | None, at_ms: int) -> Memory:
+        """Group metadata after a change of a consumer group. Members that must revoke have a rebalance timer."""
         members = {member.id: member for member in group.members}
         due = {timer: when for timer, when in memory.due if timer.member in members}
         if heard in members:
@@ -152,7 +161,7 @@ class Coordinator(NamedTuple):
         return memory._replace(group=group, due=tuple(sorted(due.items())))
 
     def expire(self, memory: Memory, now_ms: int) -> set[Outcome]:
-        """What timers may have done by now."""
+        """Every outcome of a timer that may have expired by now."""
         return {
             outcome
             for timer, due_ms in memory.due
@@ -185,7 +194,7 @@ class Coordinator(NamedTuple):
                 return generations.sync_time_passes(group, parameters=self.parameters, choose=choose)
 
     def load(self, stored: Stored, at_ms: int) -> Iterator[Memory]:
-        """What a coordinator remembers that has read the log; everybody has a new session."""
+        """Group metadata of a coordinator that has just loaded the group. Every member begins a new session."""
         memory = Memory(offsets=stored.offsets)
         if isinstance(stored.group, ConsumerGroup):
             sessions = {
@@ -196,7 +205,7 @@ class Coordinator(NamedTuple):
         elif stored.group is None:
             yield memory
         else:
-            if stored.group.generation == 0 and not stored.offsets.committed:  # not written yet by the old one
+            if stored.group.generation == 0 and not stored.offsets.committed:  # the old one may not have written it
                 yield memory
             sessions = {
                 Timer(TimerKind.SESSION, member): at_ms + self.times.session_ms for member in stored.group.ids()
@@ -205,7 +214,10 @@ class Coordinator(NamedTuple):
 
 
 def stored_after(stored: Stored, memory: Memory) -> Stored:
-    """What the log has when this is remembered. A rebalance of the classic protocol is written when it is over."""
+    """The group in __consumer_offsets when the coordinator holds this metadata.
+
+    A classic group is written when its rebalance is complete (Stable or Empty), not before.
+    """
     group = memory.group
     if isinstance(group, ClassicGroup):
         if group.state not in (GroupState.STABLE, GroupState.EMPTY):
@@ -215,7 +227,7 @@ def stored_after(stored: Stored, memory: Memory) -> Stored:
 
 
 def waiting_members(group: Group | None) -> Iterator[tuple[MemberId, bool]]:
-    """Whose request waits, and whether it is a JoinGroup."""
+    """Members with a parked request, and whether that request is a JoinGroup."""
     if isinstance(group, ClassicGroup):
         for member in group.members:
             if member.joining or member.syncing:
@@ -223,12 +235,12 @@ def waiting_members(group: Group | None) -> Iterator[tuple[MemberId, bool]]:
 
 
 def as_reply(answer: Answer) -> Reply:
-    """An answer as clients compare it: of a refusal only the error counts."""
+    """The response as it is compared with the observed one: of an error response only the error code counts."""
     return answer if answer.error is Error.NONE else Plain(answer.error)
 
 
 def _orders(group: ClassicGroup, *others: MemberId) -> Iterator[Choose]:
-    """Every order in which Kafka's hash map may give members."""
+    """Every iteration order that Kafka's hash map of members may have: it decides which member is picked."""
     for order in permutations({*group.ids(), *others}):
         yield _first_of(order)
 
@@ -239,7 +251,7 @@ def _first_of(order: tuple[MemberId, ...]) -> Choose:
 
 
 def _assignors(parameters: GroupParameters) -> Iterator[consumer.Assignor | None]:
-    if parameters.assignment_epochs:  # 4.3 may let a target wait (group.consumer.min.assignment.interval.ms)
+    if parameters.assignment_epochs:  # 4.3 may delay a new target (group.consumer.min.assignment.interval.ms)
         yield None
     for number in range(len(_targets(("a", "b")))):
         yield _assignor(number)
@@ -255,7 +267,7 @@ def _assignor(number: int) -> Callable[[tuple[ConsumerMember, ...]], Target]:
 
 @cache
 def _targets(members: tuple[MemberId, ...]) -> tuple[Target, ...]:
-    """Every way to give each partition to one of them so that all have as many, or one more."""
+    """Every target assignment in which the members' partition counts differ by at most one."""
     if not members:
         return ((),)
     found = []

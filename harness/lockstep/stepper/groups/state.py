@@ -1,10 +1,10 @@
-"""What a state of a group's belief consists of.
+"""The state of which a group's belief consists.
 
-Each broker has a *seat*: whether it coordinates the group, for all that it knows, and what it remembers of it. The one
-that is elected next begins with what is in the log of __consumer_offsets. While an old coordinator has not heard of the
-next one's election both answer, each from its own memory.
+Each broker has a *seat*: its coordinator role for the group, and the group metadata in its memory. A newly elected
+coordinator begins with the group as it is in __consumer_offsets. Until the old coordinator has learned of the election
+both of them respond, each from its own memory.
 
-Members whose id nobody but the coordinator knows yet have a placeholder for it, until an answer tells.
+A member id that the coordinator has generated is a placeholder until a response discloses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lockstep_model.registration import BrokerId
 from lockstep_model.state_machine import Part, State
 
 OPERATIONS = 6
-"""How many requests to one group may be open at once."""
+"""Number of slots: requests to one group that may be outstanding at once."""
 PLACEHOLDER = "?"
 
 Request: TypeAlias = (
@@ -33,7 +33,7 @@ Request: TypeAlias = (
 
 
 class Plain(NamedTuple):
-    """An answer that is an error alone, or says that there is none."""
+    """A response that consists of an error code alone, NONE included."""
 
     error: Error
 
@@ -42,48 +42,53 @@ Reply: TypeAlias = JoinAnswer | SyncAnswer | HeartbeatAnswer | FetchedOffset | P
 
 
 class TimerKind(StrEnum):
+    """Timers of a group coordinator."""
+
     SESSION = "session"
     JOIN = "join"
-    """Until when a rebalance waits for members to join."""
+    """Classic: how long PreparingRebalance waits for members to send JoinGroup."""
     SYNC = "sync"
-    """Until when members have to ask for their assignment (KIP-559)."""
+    """Classic: how long the members of a generation have to send SyncGroup (KIP-559)."""
     REVOCATION = "revocation"
+    """KIP-848: how long a member has to revoke partitions before it is fenced."""
 
 
 class Timer(NamedTuple):
+    """A timer of the group, or of one of its members."""
+
     kind: TimerKind
     member: MemberId = ""
 
 
 class Times(NamedTuple):
-    """How long timers run at least."""
+    """The shortest time after which each timer may expire."""
 
     session_ms: int
-    """Of classic members, as they ask for it."""
+    """Session timeout that members of the classic protocol request."""
     rebalance_ms: int
-    """Of members of both protocols, as they ask for it."""
+    """Rebalance timeout that members of both protocols request."""
     initial_ms: int
     """group.initial.rebalance.delay.ms"""
     consumer_session_ms: int
     """group.consumer.session.timeout.ms"""
     write_ms: int
-    """offsets.commit.timeout.ms: for how long a coordinator waits until what it wrote is replicated."""
+    """offsets.commit.timeout.ms: how long a coordinator waits for its records to be replicated."""
 
 
 class Memory(NamedTuple):
-    """What a coordinator remembers of a group, and when it may time somebody out at the earliest."""
+    """A coordinator's in-memory metadata of a group, and the earliest expiry of each of its timers."""
 
     group: Group | None = None
     offsets: Offsets = Offsets()
     due: tuple[tuple[Timer, int], ...] = ()
-    """In order."""
+    """Timers with their earliest expiry, sorted."""
 
     def with_timers(self, changes: Mapping[Timer, int]) -> Memory:
         return self._replace(due=tuple(sorted({**dict(self.due), **changes}.items())))
 
 
 class Stored(NamedTuple):
-    """What the log has of a group: what the next coordinator begins with."""
+    """The group as it is in __consumer_offsets, which the next coordinator loads."""
 
     group: Group | None = None
     offsets: Offsets = Offsets()
@@ -93,44 +98,44 @@ class Term(NamedTuple):
     """An election of the partition of __consumer_offsets that has the group."""
 
     leader: BrokerId
-    """-1 if nobody leads."""
+    """-1 if the partition has no leader."""
     epoch: int
     after_ms: int
-    """It was not yet decided then."""
+    """The election was made later than this."""
 
 
 class Around(NamedTuple):
-    """What is certain, because the harness did it or saw it, or because its clock says so."""
+    """Facts that hold in every state: the time, the elections observed so far, and shutdowns that were requested."""
 
     now_ms: int
     terms: tuple[Term, ...]
     leaving: frozenset[BrokerId] = frozenset()
-    """Who is shutting down."""
+    """Brokers in shutdown."""
 
 
 class Seat(NamedTuple):
-    """How one broker stands to the group."""
+    """One broker's coordinator role for the group."""
 
     coordinating: Coordinating
     known: int = -1
-    """The last term of which it has heard."""
+    """Index of the latest election that this broker has applied."""
     memory: Memory | None = None
-    """Only of one that is active."""
+    """Group metadata, while the broker is the active coordinator."""
 
 
 class Asked(NamedTuple):
-    """A request on its way to a broker."""
+    """A request that was sent to a broker and is not handled yet."""
 
     broker: BrokerId
     request: Request
     at_ms: int
     """When it was sent."""
     name: MemberId
-    """The placeholder for the member id that the coordinator would make up."""
+    """Placeholder for the member id that the coordinator may generate."""
 
 
 class Waits(NamedTuple):
-    """A JoinGroup or SyncGroup that is answered when others have come."""
+    """A parked request: a JoinGroup or SyncGroup that waits for other members, or for the group leader."""
 
     broker: BrokerId
     member: MemberId
@@ -138,6 +143,8 @@ class Waits(NamedTuple):
 
 
 class Answered(NamedTuple):
+    """A request that was handled: its response has not been observed yet."""
+
     reply: Reply
 
 
@@ -145,7 +152,7 @@ Operation: TypeAlias = Asked | Waits | Answered | None
 
 
 class Places:
-    """Where the parts stand in a state."""
+    """Index of each part in the state tuple: the shared facts, the log, one seat per broker, one slot per request."""
 
     AROUND = 0
     STORED = 1
@@ -162,7 +169,7 @@ class Places:
 
 
 def before_anything(brokers: int, term: Term) -> State:
-    """Nobody knows of the group, and all brokers know who coordinates it, or will soon."""
+    """The initial state: the group does not exist, and no broker has applied the coordinator's election yet."""
     seats = [Seat(Coordinating.ELSEWHERE) for _ in range(brokers)]
     return Around(term.after_ms, (term,)), Stored(), *seats, *(None,) * OPERATIONS
 
@@ -172,7 +179,7 @@ def placeholder(number: int) -> MemberId:
 
 
 def namings(reply: Reply, seen: Reply) -> Iterator[dict[MemberId, MemberId]]:
-    """What placeholders may stand for, so that one answer is the other."""
+    """Every mapping from placeholders to member ids that makes the model's response equal the observed one."""
     ours, theirs = _ids(reply), _ids(seen)
     unnamed = sorted(one for one in ours if one.startswith(PLACEHOLDER))
     for order in permutations(sorted(theirs - ours), len(unnamed)):
@@ -182,7 +189,7 @@ def namings(reply: Reply, seen: Reply) -> Iterator[dict[MemberId, MemberId]]:
 
 
 def renamed(value: Part, names: Mapping[MemberId, MemberId]) -> Any:
-    """The same with other names for some members."""
+    """The same value with member ids replaced."""
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, frozenset):
@@ -198,7 +205,7 @@ def renamed(value: Part, names: Mapping[MemberId, MemberId]) -> Any:
 
 
 def _in_order(value: Any) -> Any:
-    """Members are kept in the order of their ids, and so are timers."""
+    """Restore the canonical order after a renaming: members and timers are sorted by member id."""
     if type(value) is tuple and all(isinstance(one, ClassicMember | str | tuple) for one in value):
         return tuple(sorted(value))
     return value

@@ -1,4 +1,4 @@
-"""The reference model's side of groups: it is told what consumers ask and are answered, and follows."""
+"""The model's side of groups: the belief of each group, updated with each event."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from lockstep_model.state_machine import Outcomes, Part
 
 
 class Groups:
-    """All groups of a walk, which have one coordinator."""
+    """All groups of a walk. They share one coordinator, the leader of one partition of __consumer_offsets."""
 
     def __init__(self, parameters: GroupParameters, ids: Sequence[int], reading: Reading) -> None:
         self._parameters = parameters
@@ -54,7 +54,7 @@ class Groups:
         self.following: dict[str, GroupFollowing] = {}
 
     def beliefs(self) -> dict[str, int]:
-        """How many states explain what was seen of each group."""
+        """Belief size of each group."""
         return {group: len(following.belief) for group, following in self.following.items()}
 
     def tell(
@@ -68,7 +68,7 @@ class Groups:
         | GroupAnswered
         | GroupUnanswered,
     ) -> None:
-        """Something was done or seen; raises `Divergence` if it cannot be explained."""
+        """Apply an event to the groups that it concerns. Raises `Divergence` if no state explains it."""
         match event:
             case GroupBegan():
                 coordinator = Coordinator(self._parameters, event.times)
@@ -103,9 +103,10 @@ class GroupFollowing:
         self.belief = Belief(machine(coordinator, initial, brokers))
 
     def elect(self, term: Term, before_ms: int) -> None:
-        """Another term of the partition began; brokers will hear of it.
+        """The controller elected a leader of the group's partition. Brokers apply it later, as a hidden transition.
 
-        Until then its coordinator may have timed somebody out, and the next one finds that in the log.
+        The clock is advanced first: until the election the old coordinator may have expired a member, and the new one
+        loads that from the log.
         """
         self._clock(before_ms)
 
@@ -115,13 +116,15 @@ class GroupFollowing:
         self.belief.change((Places.AROUND,), elected)
 
     def leave(self, broker: BrokerId) -> None:
+        """A broker was asked to shut down."""
+
         def leaving(around: Around) -> Outcomes:
             yield (around._replace(leaving=around.leaving | {broker}),)
 
         self.belief.change((Places.AROUND,), leaving)
 
     def restart(self, broker: BrokerId) -> None:
-        """A process ended or began: whatever it knew is gone, and it knows of no election yet."""
+        """A broker process ended or started: its memory is empty, and it has applied no election yet."""
 
         def anew(around: Around, _: Seat) -> Outcomes:
             yield around._replace(leaving=around.leaving - {broker}), Seat(Coordinating.STOPPED)
@@ -129,13 +132,14 @@ class GroupFollowing:
         self.belief.change((Places.AROUND, self._places.seat(broker)), anew)
 
     def ask(self, slot: int, broker: BrokerId, request: Request, at_ms: int) -> None:
+        """A consumer sent a request to a broker."""
         self._asked += 1
         asked = Asked(broker, request, at_ms, placeholder(self._asked))
         self._clock(at_ms)
         self.belief.change((self._places.operation(slot),), lambda _: [(asked,)])
 
     def answer(self, slot: int, seen: Reply, at_ms: int) -> None:
-        """A consumer has this answer. It may tell the id of a member for which there was a placeholder."""
+        """A consumer received this response. It may disclose a member id that was a placeholder so far."""
         self._clock(at_ms)
         place = self._places.operation(slot)
 
@@ -149,7 +153,7 @@ class GroupFollowing:
             self._diverge(in_words(seen), {_expected(operation) for (operation,) in self.belief.parts(place)})
 
     def give_up(self, slot: int) -> None:
-        """Whether it was handled nobody knows; who has joined waits on."""
+        """The connection broke: the request may or may not have been handled. A member that joined stays joined."""
         self.belief.change((self._places.operation(slot),), lambda _: [(None,)])
 
     @property
