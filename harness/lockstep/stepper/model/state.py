@@ -1,7 +1,8 @@
-"""What a state of the belief consists of: the partition as the reference model has it, and what is done to it.
+"""A state of the belief: one partition of the reference model, its brokers, and the requests in flight.
 
-One state explains everything that was seen so far. All states of a belief agree in what the harness itself does, the
-`Surroundings`, and differ in what nobody can see: who has fetched what, who has learned what the controller decided.
+Each state explains everything observed so far. All states of a belief have the same `Surroundings`, which the harness
+controls. They differ in what cannot be observed: how far each follower has fetched, which metadata each broker has
+applied, and which requests and responses are under way.
 """
 
 from __future__ import annotations
@@ -20,50 +21,53 @@ from lockstep_model.state_machine import State
 from lockstep_model.transactions.coordinator import Transactional
 
 Request: TypeAlias = Any
-"""One of the requests that the reference model knows."""
+"""A client request as the reference model represents it (Produce, Fetch, ListOffsets, InitProducerId and so on)."""
 
 OPERATIONS = 4
-"""How many requests of clients may be open at once."""
+"""The number of client requests that may be open at once."""
 
 COMMITTED, ABORTED = -1, -2
-"""Instead of a value, what a marker says."""
+"""In place of a record's value: the type of a transaction marker."""
 
 
 class Surroundings(NamedTuple):
-    """What the harness knows for certain, because it did it or because its clock says so."""
+    """Faults that the harness has injected, and timeouts that may have passed by its clock."""
 
     cut: frozenset[tuple[BrokerId, BrokerId]] = frozenset()
-    """Who cannot fetch from whom."""
+    """Pairs (follower, leader) whose replication link is cut."""
     paused: frozenset[BrokerId] = frozenset()
+    """Brokers whose process is suspended, and that are still registered until their session ends."""
     deaf: frozenset[BrokerId] = frozenset()
-    """Who hears nothing of the controller."""
+    """Brokers to which the controller's metadata does not get through."""
     late: frozenset[tuple[BrokerId, BrokerId]] = frozenset()
-    """For which leader and follower the lag time may have passed."""
+    """Pairs (leader, follower) for which replica.lag.time.max.ms may have passed since the follower was caught up."""
     expired: frozenset[int] = frozenset()
-    """Operations that have waited for as long as they said they would."""
+    """Open operations whose request timeout may have passed."""
     steady: bool = False
-    """Nothing was broken or decided since a coordinator of transactions last did what it was asked for."""
+    """The transaction coordinator is certain to succeed: no fault, no controller decision since it last did."""
     disturbances: int = 0
-    """How often somebody was hit that may coordinate transactions: what it waited for may have been lost each time."""
+    """How often a fault hit a broker that may be the transaction coordinator. Each time it may have lost its leadership
+    of the __transaction_state partition, or the response to a marker."""
     reloads: int = 0
-    """How often the coordinator was told to load its log again (`Parameters.coordinator_reloads`)."""
+    """How often a metadata update made the coordinator load __transaction_state again in the same leader epoch
+    (`Parameters.coordinator_reloads`, KAFKA-15468)."""
     mute: frozenset[BrokerId] = frozenset()
-    """Whose AlterPartition does not arrive: what a leader asks for may be old when it does."""
+    """Brokers whose AlterPartition requests are held back: they may be outdated when they reach the controller."""
 
 
 class Asked(NamedTuple):
-    """A request on its way to a broker, or there and not yet looked at."""
+    """A request under way to a broker, or queued there and not yet handled."""
 
     broker: BrokerId
     request: Request
     reply: Any = None
-    """What was answered, where that is known already: other ways for it to go are of no interest."""
+    """The response, if it is already known: then only outcomes that lead to it are followed."""
     begun: bool = False
-    """Whether the broker has looked at its offsets for a fetch, and is yet to read."""
+    """Fetch only: the broker has read its high watermark and log start offset, and has yet to read the records."""
 
 
 class Admitted(NamedTuple):
-    """A transactional batch that its leader may append, for all that the coordinator says."""
+    """A transactional batch that passed verification with the coordinator (KIP-890), and is not yet appended."""
 
     broker: BrokerId
     request: Produce
@@ -71,7 +75,8 @@ class Admitted(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """A write that the broker has appended, and answers when it is committed (acks=all)."""
+    """A write with acks=all that the leader has appended, and whose response waits for the high watermark
+    (DelayedProduce)."""
 
     broker: BrokerId
     incarnation: int
@@ -81,7 +86,7 @@ class Waits(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer, on its way back or there."""
+    """The response to a client's request, under way or received."""
 
     reply: Any
 
@@ -90,7 +95,8 @@ Operation: TypeAlias = Asked | Admitted | Waits | Answered | None
 
 
 class MarkerSent(NamedTuple):
-    """A marker that the partition has taken, and that the coordinator does not know to be replicated."""
+    """A transaction marker that the partition leader has appended, and whose WriteTxnMarkers response the coordinator
+    has not got."""
 
     marker: Marker
     broker: BrokerId
@@ -98,24 +104,25 @@ class MarkerSent(NamedTuple):
     leader_epoch: int
     waiting: Waiting
     lost: bool = False
-    """Whether the answer may have been: then it is sent again, even to the same leader."""
+    """The response may have been lost: then the coordinator sends the marker again, even to the same leader."""
 
 
 class LateMarker(NamedTuple):
-    """One more copy of a marker, as the coordinator has loaded its log again: nobody can tell which was the first.
+    """A duplicate of a marker, sent because the coordinator loaded __transaction_state again (KAFKA-15468).
 
-    It is sent until it is answered, and the answer counts, for it has the same coordinator epoch.
+    The copies cannot be told apart. Each is retried until a response arrives, and the coordinator accepts that
+    response, for all copies have the same coordinator epoch.
     """
 
     marker: Marker
     since: Epoch
-    """The partition's leader epoch when the coordinator was told: who led before it is not sent this copy."""
+    """The partition's leader epoch when the reload was decided: leaders of older epochs are not sent this copy."""
     sent: MarkerSent | None = None
-    """None while no leader has taken it."""
+    """None until a leader has appended it."""
 
 
 class Standing(NamedTuple):
-    """What stands at one leader for a producer whose transaction it has asked about."""
+    """A leader's verification entry for one producer (KIP-890 part 1; VerificationStateEntry)."""
 
     broker: BrokerId
     incarnation: int
@@ -124,64 +131,73 @@ class Standing(NamedTuple):
 
 
 class Transactions(NamedTuple):
-    """One transactional id: what its coordinator has on record, and what leaders have of it besides their logs."""
+    """One transactional id: the coordinator's metadata, markers under way, and verification entries of leaders."""
 
     transactional: Transactional | None = None
-    """What whoever coordinates goes by."""
+    """Transaction metadata of the current coordinator; None before the first InitProducerId."""
     logged: tuple[Transactional, ...] = ()
-    """What the next one may find in the log instead: the last that was replicated, and what could not be since."""
+    """Metadata that a new coordinator may load from __transaction_state instead: the last that was replicated, and
+    every later append that failed to replicate in time. Empty if there was no such failure."""
     moved: bool = False
-    """Whether another broker may coordinate since it was last asked for something."""
+    """The coordinator may have moved, or have loaded its log again, since the last metadata was written."""
     sent: MarkerSent | None = None
+    """The marker that the current leader, or an earlier one, has appended for the decided transaction."""
     late: tuple[LateMarker, ...] = ()
-    """Oldest first."""
+    """Duplicate markers, oldest first."""
     reloads: tuple[Epoch, ...] = ()
-    """How often the coordinator is yet to load its log again, by the partition's leader epoch when it was told to.
+    """Reloads that the coordinator has yet to make, each with the partition's leader epoch when it was decided.
 
-    Nobody sees when it hears of that."""
+    The moment at which the coordinator learns of one cannot be observed."""
     standing: tuple[Standing, ...] = ()
+    """At most one verification entry per broker."""
 
     def wrote(self, transactional: Transactional | None) -> Transactions:
-        """With this on record, and nothing else that could be found."""
+        """The coordinator has replicated this metadata, so that a new coordinator can load nothing older."""
         if transactional == self.transactional:
             return self
         return self._replace(transactional=transactional, logged=(), moved=False)
 
     def failed(self, transactional: Transactional | None, believed: Transactional | None) -> Transactions:
-        """This may be in the log though it could not be replicated; the coordinator goes on with what it believes."""
+        """An append to __transaction_state failed to replicate in time, and may be in the log all the same.
+
+        The coordinator continues with `believed`; a new coordinator may load `transactional`.
+        """
         assert self.transactional is not None
         assert transactional is not None
         logged = (*(self.logged or (self.transactional,)), transactional)
         return self._replace(transactional=believed, logged=logged)
 
     def disturbed(self) -> Transactions:
-        """Whoever coordinates may have lost what it waited for, or be another one."""
+        """A fault hit the coordinator: it may have moved, and the response to a marker may be lost."""
         return self._replace(moved=True, sent=self.sent and self.sent._replace(lost=True))
 
     def told_to_reload(self, times: int, epoch: Epoch) -> Transactions:
-        """The coordinator will load its log again, and then knows only what is in it."""
+        """The coordinator will load its log so many times again; then its metadata is only what the log holds."""
         return self._replace(reloads=(*self.reloads, *(epoch,) * times), moved=self.moved or times > 0)
 
     def settled(self) -> Transactions:
-        """The coordinator has loaded its log as often as it was told to, and all copies have come."""
+        """All reloads have been made, and all duplicate markers have arrived."""
         return self._replace(reloads=(), late=())
 
     def without_late(self, place: int) -> Transactions:
-        """One of the late copies is answered."""
+        """The coordinator has got the response to one duplicate marker."""
         return self._replace(late=self.late[:place] + self.late[place + 1 :])
 
     def with_late(self, place: int, sent: MarkerSent) -> Transactions:
-        """One of the late copies was taken by a leader."""
+        """A leader has appended one duplicate marker."""
         copy = self.late[place]._replace(sent=sent)
         return self._replace(late=(*self.late[:place], copy, *self.late[place + 1 :]))
 
     def overtaken(self, epoch: int) -> Transactions:
-        """A leader has taken something with this producer epoch: what comes later with an older one is refused."""
+        """A leader has appended with this producer epoch: duplicate markers of an older one will be refused.
+
+        The error is INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch).
+        """
         late = tuple(copy for copy in self.late if copy.sent is not None or copy.marker.epoch >= epoch)
         return self._replace(late=late)
 
     def verification(self, replica: Replica, producer_id: ProducerId) -> Verification | None:
-        """What stands at this leader: a batch or marker that it appended since has ended it (UnifiedLog.append)."""
+        """The leader's verification entry, if the producer has appended nothing since (UnifiedLog.append clears it)."""
         key = (replica.broker, replica.broker_epoch, producer_id)
         found = next((one.verification for one in self.standing if one[:3] == key), None)
         ended = found is not None and any(
@@ -190,7 +206,7 @@ class Transactions(NamedTuple):
         return None if ended else found
 
     def verifying(self, replica: Replica, producer_id: ProducerId, verification: Verification | None) -> Transactions:
-        """With what stands at this leader now; one producer is enough to remember, for there is one client."""
+        """With this verification entry at the leader; one per broker is enough, as there is one transactional id."""
         if verification is None or verification == self.verification(replica, producer_id):
             return self
         others = (one for one in self.standing if one.broker != replica.broker)
@@ -199,12 +215,16 @@ class Transactions(NamedTuple):
 
 
 def marker_record(epoch: Epoch, marker: Marker) -> Record:
-    """A marker as it stands in a log of this leader epoch."""
+    """A transaction marker as a record that a leader of this epoch appends."""
     return Record(epoch, COMMITTED if marker.commit else ABORTED, marker)
 
 
 class Places:
-    """Where the parts stand in a state."""
+    """The index of each part in a state.
+
+    The order is: surroundings, metadata, one part per broker, its AlterPartition, one fetcher per (follower, leader),
+    the client operations, the transactional id.
+    """
 
     SURROUNDINGS = 0
     METADATA = 1
@@ -236,7 +256,7 @@ class Places:
 
 
 def before_creation(controller: Controller) -> State:
-    """All brokers run, and the partition is not there yet: what the controller has on record is only the brokers."""
+    """The initial state: all brokers run and are registered, and the partition does not exist yet."""
     numbers = [number for number, _ in controller.brokers]
     brokers = [Broker(Replica(number, registration.epoch)) for number, registration in controller.brokers]
     slots = (None,) * (len(numbers) + len(numbers) ** 2 + OPERATIONS)
@@ -244,10 +264,10 @@ def before_creation(controller: Controller) -> State:
 
 
 def acts(around: Surroundings, broker: Broker) -> bool:
-    """Whether a broker does anything at all."""
+    """Whether a broker's process runs and is not paused."""
     return broker.running and broker.replica.broker not in around.paused
 
 
 def replaced(state: State, parts: dict[int, Any]) -> State:
-    """The same state with other parts at some places."""
+    """The state with the parts at these indexes replaced."""
     return tuple(parts.get(place, part) for place, part in enumerate(state))
