@@ -56,7 +56,7 @@ class ClientCrash:
         return {"alive": False, "last_acknowledged": last, "log_end": end, "written_unacknowledged": end - last - 1}
 
     def heal(self) -> Proof:
-        """It is not started again: nobody waits for it."""
+        """The client is not started again: nothing depends on it."""
         if self._client is not None:
             self._client.kill()
         return self._topic.done()

@@ -25,7 +25,7 @@ BACK_S = 30.0
     targets=(ClientSide, LeaderOf),
 )
 class ClientCutOff:
-    """Proven by their links, silent although they were in use, to brokers that answer whoever comes past them."""
+    """Proven by client links that were in use and are silent, while brokers answer requests that bypass the links."""
 
     def __init__(self, cluster: Cluster, target: ClientSide | LeaderOf) -> None:
         self._cluster = cluster
@@ -47,7 +47,7 @@ class ClientCutOff:
         return silent | {"answer_past_them": sorted(brokers)}
 
     def heal(self) -> Proof:
-        """Whoever comes through the links is answered again, by every broker that runs."""
+        """Proven by requests through the links, which every running broker answers again."""
         mended = self._imposition.end()
         conditions = self._cluster.links.conditions()
         open_again = [link for link in self._links if conditions[link] == Open() and self._runs(link)]

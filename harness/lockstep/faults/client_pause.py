@@ -40,7 +40,7 @@ class ClientPause:
         return {f"{name}_after": value for name, value in after.items()}
 
     def heal(self) -> Proof:
-        """Also when the pause never came to anything: then there is only a topic to delete, and whoever runs to end."""
+        """Also if the pause was never injected: then the consumers are ended and the topic is deleted."""
         if self._pair is None:
             return self._group.end()
         return self._group.reunited(*self._pair)

@@ -136,7 +136,7 @@ class ClockSkew:
 
 
 def _provoke(node: ProcessNode) -> None:
-    """Have a node write a line into its log, at no cost to anybody else."""
+    """Make a node write a line into its log, without an effect on other clients."""
     with socket.create_connection((node.direct.host, node.direct.port), timeout=5) as connection:
         connection.sendall(TOO_LONG)
         connection.recv(1)

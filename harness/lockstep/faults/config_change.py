@@ -19,7 +19,7 @@ DEFAULTS = {
     ResourceType.TOPIC: ("segment.bytes", str(1 << 20)),
     ResourceType.BROKER: ("log.segment.bytes", str(1 << 20)),
 }
-"""Small segments, which change the files and nothing that anybody is promised; the smallest that Kafka 4 takes."""
+"""Small segments, which change the log's files and no guarantee; the smallest that Kafka 4 accepts."""
 
 JUDGED_BY = frozenset({"unclean.leader.election.enable", "cleanup.policy", "retention.ms", "retention.bytes"})
 MIN_ISR = "min.insync.replicas"

@@ -22,7 +22,7 @@ DECIDED_S = 45.0
     takes=1,  # where it is a broker as well
 )
 class ControllerIsolation:
-    """Proven by its silent links and by its successor; or by there being none, where nobody else may be one."""
+    """Proven by the controller's silent links and its successor, or the lack of one where no other node is eligible."""
 
     def __init__(self, cluster: Cluster, _target: ActiveController) -> None:
         self._cluster = cluster
@@ -64,5 +64,5 @@ class ControllerIsolation:
         return None if known == self._node.spec.id else known
 
     def _known(self) -> int | None:
-        """As all brokers but it tell: whoever is cut off may believe in itself for long."""
+        """The active controller as all other brokers report it: the isolated node may long take itself for it."""
         return controller_by(self._cluster, [id_ for id_ in self._cluster.broker_ids if id_ != self._node.spec.id])

@@ -125,7 +125,7 @@ class CorruptFollower(_Corruption):
         words = Words(self._node)
         will_be_read = recovery_points(self._log.directory.parent).get(self._log.name, 0) <= self._batch.base_offset
         if not will_be_read:
-            self._restore()  # nobody would look at it until it is served
+            self._restore()  # recovery skips it: only a fetch would read it
         if self._node.state() is NodeState.STOPPED:
             self._node.start()
         back = returned(self._cluster, self._node)

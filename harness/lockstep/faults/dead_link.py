@@ -1,4 +1,4 @@
-"""Links that carry nothing, each in its own way: silent, reset, or not told that the other end is gone."""
+"""Links that carry nothing: silent, reset, or half-open, where one end never learns that the other has closed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOLD_S = 10.0
 
 
 class _DeadLink:
-    """Proven by links that were in use and carry nothing any more; undone when who lived by them is back."""
+    """Proven by links that were in use and carry nothing any more; healed once the brokers at their ends recover."""
 
     CONDITION: Condition
 
@@ -57,7 +57,7 @@ class Silence(_DeadLink):
     takes=1,
 )
 class ResetLinks(_DeadLink):
-    """Unlike silence, both ends are told at once, and try again."""
+    """Unlike with `silence`, both ends see the connection fail at once, and reconnect."""
 
     CONDITION = Reset()
 
@@ -69,7 +69,7 @@ class ResetLinks(_DeadLink):
     backends=MEASURED_ON,
 )
 class HalfOpenLinks(_DeadLink):
-    """Nothing is the matter until the destination closes or dies: proven by a connection that it is made to close."""
+    """Links work until the destination closes a connection or dies: proven by a connection that it is made to close."""
 
     CONDITION = HalfOpen()
     _untold: HungUpOn | None = None
@@ -89,7 +89,7 @@ class HalfOpenLinks(_DeadLink):
         return {"measured_on": str(link), "told_past_it": True, "told": False}
 
     def heal(self) -> Proof:
-        """Whoever was not told hears of it now."""
+        """Proven by the connection of `bit`, which sees now that the other end has closed it."""
         mended = super().heal()
         if self._untold is None:
             return mended

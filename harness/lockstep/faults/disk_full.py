@@ -48,7 +48,7 @@ def _missing(_: ClusterSpec, __: str) -> str | None:
 class DiskFull:
     """Proven by the broker, which takes its log directory offline or, having no other, exits.
 
-    Needs somebody who writes: a log that does not grow needs no space. As on a full disk, the broker cannot log it.
+    Needs a producer: a log that does not grow needs no space. As on a full disk, the broker cannot log the failure.
     """
 
     def __init__(self, cluster: Cluster, target: LeaderOf | FollowerOf, settings: DiskFullSettings) -> None:

@@ -73,10 +73,10 @@ class Split:
     summary="Let every broker and every controller reach a majority of its kind, and no two the same",
     targets=(WholeCluster,),
     missing=_needs_three_brokers,
-    takes=1,  # of each partition, whoever cannot reach its leader
+    takes=1,  # of each partition: the followers that cannot reach its leader
 )
 class Ring:
-    """Each reaches those that follow it in a circle, up to a majority; sessions stay, so nobody is missed."""
+    """Each node reaches the next ones in a circle, up to a majority; sessions live on, so no broker is fenced."""
 
     def __init__(self, cluster: Cluster, _target: WholeCluster) -> None:
         self._cluster = cluster
@@ -109,7 +109,7 @@ class Ring:
 
 
 def _kinds(cluster: Cluster) -> Iterator[list[Node]]:
-    """The brokers, and the controllers at work; of fewer than three, nobody reaches a majority but by reaching all."""
+    """The nodes that have been started, by role; fewer than three have no majority that is not all of them."""
     for role in (NodeRole.BROKER, NodeRole.COMBINED, NodeRole.CONTROLLER):
         kind = [node for node in cluster.nodes.values() if node.spec.role is role and node.incarnation]
         if len(kind) >= PART_MIN:

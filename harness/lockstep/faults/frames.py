@@ -1,4 +1,4 @@
-"""Single requests or responses of clients that are held, lost, late, or answered by somebody else than the broker."""
+"""Single client requests or responses that are held, lost or late, or that the proxy answers instead of the broker."""
 
 from __future__ import annotations
 

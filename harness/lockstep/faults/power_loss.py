@@ -33,7 +33,7 @@ class PowerLossSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the disks have when the power goes."""
 
     keep: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
-    """How much of the bytes that nobody had flushed had reached the disk by themselves, of every log alike."""
+    """The share of each log's unflushed bytes that the operating system had already written to disk."""
 
 
 class _PowerLoss:

@@ -63,7 +63,7 @@ class PreferredElection:
         return {"leader_after": after.leader, "leader_epoch_after": after.leader_epoch}
 
     def heal(self) -> Proof:
-        """The order of the replicas becomes what it was; whoever leads may go on."""
+        """Restores the order of the replicas; the current leader stays."""
         view = self._assignment.view()
         if view.replicas != self._before.replicas:
             self._assignment.change(self._before.replicas)

@@ -1,4 +1,4 @@
-"""Most of those who vote are gone: nobody can decide anything, and what was decided stays."""
+"""The majority of KRaft voters or ZooKeeper servers is gone: no metadata can change, and committed metadata stays."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class QuorumLoss:
         return {"left": left, "active_controller": None}
 
     def heal(self) -> Proof:
-        """Brokers too: whose session ended while nobody could tell is registered again."""
+        """Waits for brokers too: one whose session has expired meanwhile must register again."""
         for node in self._killed:
             if node.state() is NodeState.STOPPED:
                 node.start()

@@ -54,7 +54,7 @@ class ReplicationCut:
         return {"cut": [str(link) for link in self._links]}
 
     def bit(self) -> Proof:
-        """Needs somebody who writes: on a quiet partition nothing shows whether it is replicated."""
+        """Needs a producer: on an idle partition nothing shows whether followers fetch."""
         still, since = self._log_ends(self._before.replicas), time.monotonic()
 
         def apart() -> dict[int, int] | None:

@@ -28,8 +28,8 @@ WEIGHTS = {"kill": 4, "pause": 3, "stop": 2, "replication-cut": 3, "isolate": 3,
 
 
 ON_TOP = ("latency", "jitter")
-"""What may come while another fault is there, on the links of clients: it breaks nothing that the other's proof needs,
-and somebody always uses them."""
+"""Faults on client links that may overlap another fault: they do not disturb the other's proof, and client links
+always carry requests."""
 
 ON_CLIENT_LINKS = (
     "answer-error", "bandwidth", "client-cut-off", "delay-requests", "drop-responses", "half-open", "hold-requests",

@@ -133,7 +133,7 @@ class UncleanElection:
         return self._end_of(leader)
 
     def _write_or_wait(self, leader: int, shared: int) -> None:
-        """Let the leader have records of its own; if nobody writes any, `bit` will say so."""
+        """Give the leader records that no follower has; without a producer there are none, and `bit` refuses."""
         if self._own:
             producer = Producer(self._cluster.access().librdkafka() | {"acks": "1"})
             for number in range(RECORDS):

@@ -62,7 +62,7 @@ class ZombieConsumer:
         return owned | {"woke": zombie.identity, "error": refused["error"], "code": refused["code"]}
 
     def heal(self) -> Proof:
-        """Awake, it joins again as anybody may; then both are ended."""
+        """The zombie, awake again, rejoins the group as any member may; then both consumers are ended."""
         if self._pair is None:
             return self._group.end()
         self._go_on.touch()

@@ -89,10 +89,10 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag=str.l
 
 
 class Hold(_Rule, frozen=True, kw_only=True):
-    """The frame, and all behind it, waits until the link is mended and then arrives, whoever has given up meanwhile.
+    """The frame, and all behind it, waits until the link is healed and then arrives, even at a peer that has given up.
 
     A request that is held until its client has closed the connection still reaches the broker afterwards, as one that
-    was delayed in the network does; a response that nobody waits for is lost.
+    was delayed in the network does; a response whose client has closed the connection is lost.
     """
 
     side: Side

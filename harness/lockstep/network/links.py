@@ -93,7 +93,7 @@ class Links:
         return isinstance(self.condition(link), Cut)
 
     def condition(self, link: Link) -> Condition:
-        """In which condition a link is now, whoever imposed it."""
+        """The current condition of a link, whichever process imposed it."""
         route = self._route(link)
         return _state(route, route.server.states()).condition
 

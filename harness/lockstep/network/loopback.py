@@ -1,8 +1,8 @@
 """Addresses for clusters on this machine: each cluster gets a loopback subnet `127.C.*.*` of its own.
 
 Node j binds `127.C.j.j`; source i finds it at `127.C.i.j`, where a proxy listens. The port depends on the listener, so
-two clusters can never collide: they differ in C. A subnet belongs to whoever has bound its Toxiproxy API address,
-which the kernel decides and forgets again when that process dies.
+two clusters can never collide: they differ in C. A subnet belongs to the process that has bound its Toxiproxy
+API address: the kernel decides that, and frees the address when the process dies.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ class Subnet:
         return Address(host=host, port=self.port(listener))
 
     def free(self) -> bool:
-        """Whether nobody, in this subnet or on all addresses, listens on a port we need."""
+        """Whether no process listens on a port that the cluster needs, in this subnet or on all addresses."""
         own = [self.bind(node, listener) for node in self._spec.nodes for listener in node.listeners]
         return all(_can_bind(address) for address in [self.api, *own])
 
 
 @contextmanager
 def free_subnet(spec: ClusterSpec) -> Iterator[Subnet]:
-    """A subnet that nobody uses; hold this context until its API address is bound, and it is yours."""
+    """An unused subnet, reserved for the caller while this context is open: bind its API address before leaving it."""
     require_loopback_aliases()
-    # Between finding a subnet free and binding its API address, nobody else of this user may look.
+    # Between finding a subnet free and binding its API address, this user's other processes must wait.
     with exclusive(Path(tempfile.gettempdir()) / f"lockstep-{os.getuid()}"):
         yield _find_free(spec)
 

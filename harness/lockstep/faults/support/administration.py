@@ -1,4 +1,4 @@
-"""Asking a cluster for a change while parts of it may be down: whoever can do it now, again until it is done."""
+"""Admin requests to a cluster that may be partly down: sent to a broker that can serve them, again until one has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def administer(cluster: Cluster, ask: Callable[[Address, Access], T], what: str) -> T:
-    """Ask the controller; a KRaft broker passes on what is the controller's to do, so there any of them will do."""
+    """Send an admin request: in ZooKeeper mode to the controller, else to any broker, which forwards it (KIP-590)."""
 
     def attempt() -> tuple[T] | None:
         broker = _who_can(cluster)

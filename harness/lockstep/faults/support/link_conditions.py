@@ -1,4 +1,4 @@
-"""Links in a bad condition: which ones a role means, whether anybody uses them, what they carry, and their way back."""
+"""Links that faults impair: the links of a target, whether requests use them, what they carry, and their recovery."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lockstep.spec.cluster import CLIENT_LISTENERS, Listener, Mode
 from lockstep.wait import WaitTimeout, wait_until
 
 USED_S = 1.5
-"""How long a link is watched for use: whoever keeps a session or fetches says something more often than that."""
+"""How long a link is watched for use: heartbeats of a session and fetches are more frequent than that."""
 FIRST_USE_S = 10.0
 STILL_S = 1.5
 SILENT_S = 15.0
@@ -190,14 +190,14 @@ def brokers_at(cluster: Cluster, links: Collection[Link]) -> list[Node]:
 
 
 def require_running(nodes: Iterable[Node]) -> None:
-    """Refuse to cut off whoever is down: nobody could tell the difference."""
+    """Refuse to cut off a node that is down already: the fault would have no visible effect."""
     for node in nodes:
         if node.state() is not NodeState.RUNNING:
             raise FaultError(f"{node.name} is {node.state()} already")
 
 
 def recovered(cluster: Cluster, nodes: Iterable[Node]) -> Proof:
-    """Wait until nodes are in service again, and agree on who controls; whom another fault still hits is only named."""
+    """Wait until nodes serve again and agree on the controller; nodes that another fault still hits are only named."""
     began_ns = time.monotonic_ns()
     still_hit = {node.name for node in cluster.nodes.values() if node.incarnation and _is_hit(cluster, node)}
     back = [node for node in nodes if node.name not in still_hit]

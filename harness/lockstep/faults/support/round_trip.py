@@ -17,7 +17,7 @@ from lockstep.spec.cluster import ClusterSpec, Listener
 PATIENCE_S = 10.0
 NAME_SIZE = 200
 NOT_A_FRAME = b"\xff\xff\xff\xff"
-"""A frame of negative size: brokers, controllers and ZooKeeper servers hang up on whoever sends it."""
+"""A frame of negative size: brokers, controllers and ZooKeeper servers close the connection that sends it."""
 
 MEASURED_ON = ("process",)
 """In containers, the links between nodes listen where only their source finds them."""
