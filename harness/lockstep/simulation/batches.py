@@ -1,7 +1,7 @@
-"""What goes to the log of one partition, batch by batch, in slices of time: who sends, when it is appended, what for.
+"""The batches of one partition's log, in slices of time: the producer of each, when it is appended, and its fate.
 
-A batch has a nominal time, when its client hands it to the network, and the time when it is appended, which is later
-where nobody led. The second follows from the first by a monotone map, so no client overtakes itself.
+A batch has a nominal time, when its producer sends it, and an append time, which is later if the partition had no
+leader. The second follows from the first by a monotone map, so the batches of a producer keep their order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SLICE_SENDS = 100_000
 _SLICES_MIN = 3
 _MEAN, _MOST = 8, 32  # records in a batch
 _RARE = 2_000
-"""Of so many batches one is answered by nobody though nothing is wrong, one never arrives, and one is refused."""
+"""Without any fault, one batch in so many loses its response, one never arrives, and one is refused."""
 
 
 class Kind(IntEnum):
@@ -30,17 +30,17 @@ class Kind(IntEnum):
 
 
 class Fate(IntEnum):
-    """What becomes of a batch, and what its client hears."""
+    """Whether a batch is in the log, and the response that its producer gets."""
 
     ACKED = 0
     SILENT = 1
-    """It is in the log, and nobody knows."""
+    """In the log, but its producer gets no response."""
     GONE = 2
-    """It is not in the log, and nobody knows."""
+    """Not in the log, and its producer gets no response."""
     REFUSED = 3
-    """It is not in the log, and its client knows."""
+    """Not in the log, and its producer gets an error."""
     LOST = 4
-    """Acknowledged with acks=1, and cut off by the next leader."""
+    """Acknowledged with acks=1, and not in the log of the next leader."""
 
 
 IN_LOG = (Fate.ACKED, Fate.SILENT)
@@ -150,7 +150,7 @@ def _fates(chance: np.random.Generator, plan: PartitionPlan, nominal: Ints, acks
 def _fates_around(
     fate: Ints, luck: npt.NDArray[np.float64], nominal: Ints, acks_one: npt.NDArray[np.bool_], outage: Gap
 ) -> None:
-    """While nobody leads some batches expire or find no room; of those before it some answers do not come."""
+    """In an outage some batches expire or find no buffer space; some sent just before it get no response."""
     dead = (nominal >= outage.start_ns) & (nominal < outage.end_ns)
     fate[dead & (luck < 0.15)] = Fate.GONE
     fate[dead & (luck > 0.95)] = Fate.REFUSED

@@ -22,7 +22,7 @@ from lockstep.simulation.timeline import MS, Ints
 from lockstep_model.guarantees import NAMED
 
 NEVER_SENT = 1 << SEQUENCE_BITS - 1
-"""Added to the sequence of a value it makes one that nobody sends."""
+"""Added to the sequence of a value, it makes a value that no producer sends."""
 NEVER_NS = 1 << 60
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -155,7 +155,7 @@ def _first_after(scene: Scene, candidates: Mask, first: int) -> int | None:
 
 
 def _polled_between(planting: Planting, scene: Scene, first: int, second: int) -> bool:
-    """Whether anybody may have read the first place before what is put there was sent."""
+    """Whether a consumer may have read the first offset before the record that is moved there was sent."""
     step = int(np.searchsorted(scene.filled.steps.end, scene.sends.offset[first], side="right"))
     seen_ns, sent_ns = int(scene.filled.steps.committed_ns[step]), int(scene.sends.invoke_ns[second])
     lattice = planting.skeleton.lattice

@@ -36,7 +36,7 @@ _CHANGE_NS = 12 * SECOND
 
 
 class LateCommit(NamedTuple):
-    """What somebody tries to commit whom the group has forgotten."""
+    """An offset commit of a member that the coordinator has removed from the group, and its error."""
 
     time_ns: int
     error: str
@@ -77,7 +77,7 @@ class Membership:
         self._generation_begins(time_ns)
 
     def change(self, time_ns: int, kind: str) -> None:
-        """Somebody comes, goes or dies; the next generation begins a moment later."""
+        """A member joins, leaves or dies; the next generation begins a moment later."""
         gone = self.chance.choice(sorted(self.processes))
         generation = self.group.generation
         if kind == "join":
@@ -132,7 +132,10 @@ class Membership:
         self.since_ns = time_ns + MS
 
     def _end_generation(self, time_ns: int, generation: int, died: MemberId | None, next_ns: int) -> None:
-        """Who owned what until now; whoever died fell silent before, and wakes up too late to commit."""
+        """Record which member owned which partitions in the generation that ends.
+
+        A member that died has been silent since its last heartbeat, and wakes up too late to commit.
+        """
         for member, share in _owned(self.processes, self.operations, generation).items():
             dead = member == died
             until_ns = max(self.since_ns, time_ns - _SESSION_NS) if dead else time_ns

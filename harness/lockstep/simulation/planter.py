@@ -1,7 +1,6 @@
-"""Where one bug goes: a place is picked in rows that are otherwise finished, and what was done is written down.
+"""Plants one bug: picks a place for it in the finished rows of a simulated history, and records what was changed.
 
-Whoever plants a bug draws from a stream of chance of its own, so a run with a bug differs from the one without it in
-that bug alone.
+A bug draws from a random stream of its own, so a run with a bug differs from the same run without it in that bug alone.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Planting:
     """Not before there is something to compare it with."""
     planted: Planted | None = None
     hidden: list[tuple[int, frozenset[View]]] = field(default_factory=list)
-    """Offsets that nobody of these views is given."""
+    """Offsets that are hidden from the consumers of these views."""
     shown: list[tuple[int, View, int]] = field(default_factory=list)
     """Offsets at which a view is given another value."""
     values: set[int] = field(default_factory=set)

@@ -1,7 +1,7 @@
-"""Who led each partition when, and when nobody did: faults drawn from a seed, their consequences from the model.
+"""Leaders and ISRs of each partition over time: faults are drawn from a seed, their consequences come from the model.
 
-A run is cut into rounds. In each of them one fault hits one broker; the controller of the reference model says who is
-elected and who is in sync; before the round ends everything is as it was, and it stays calm until the next.
+A run is cut into rounds. In each of them one fault hits one broker; the controller of the reference model decides the
+leader and the ISR. Before a round ends, all brokers are back in the ISR, and the cluster is calm until the next.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ class Reign(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A time in which nothing goes on: in an outage nobody leads; in a stall a member of the ISR does not fetch, so
-    what is appended is not committed until it has left.
+    """A time in which the high watermark of a partition stands still.
+
+    In an outage the partition has no leader. In a stall a member of the ISR does not fetch, so appended records are not
+    committed until it has left the ISR.
     """
 
     start_ns: int
@@ -119,7 +121,7 @@ class Timeline:
     stalls: tuple[Gap, ...]
     appends: Delays
     commits: Delays
-    """Also of answers: whoever died has answered nothing, and the next leader answers what is sent again."""
+    """Delays of commits and so of responses: a dead leader sends none, and the next leader answers the retries."""
 
     @classmethod
     def of(cls, reigns: Sequence[Reign], outages: Sequence[Gap], stalls: Sequence[Gap]) -> Timeline:

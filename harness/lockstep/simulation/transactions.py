@@ -1,7 +1,7 @@
-"""Transactions: begun, committed, aborted, fenced, timed out, with an end that nobody heard of.
+"""Transactions: begun, committed, aborted, fenced, timed out, or with a lost EndTxn request or response.
 
-The coordinator of the reference model says what each request is answered, which epoch a producer has, and what becomes
-of a transaction; the times are drawn so that what a client waits for has happened.
+The transaction coordinator of the reference model decides the response to each request, the epoch of each producer and
+the outcome of each transaction. Times are drawn so that an event a client waits for comes before its response.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Transaction(NamedTuple):
     sent_ns: int
     """When the last record is sent."""
     end_ns: int
-    """When its end is asked for, by whoever does."""
+    """When its end is requested: by its producer, by a new instance, or by the coordinator on timeout."""
     committed: bool
     parts: tuple[Part, ...]
     refused: Refused | None = None
@@ -113,7 +113,7 @@ class _Session:
             yield self._transaction(kind)
 
     def _starts(self, stable_ns: int = 0) -> None:
-        """A new instance: whoever had this transactional id before is fenced, and his markers are waited for."""
+        """A new producer with this transactional id: the one before is fenced, and its markers are waited for."""
         self.process = self.clients.add(
             Role.WRITER, acks=-1, idempotent=True, retries=2**31 - 1, in_flight=5, isolation=None
         )
@@ -187,7 +187,10 @@ class _Session:
         self.process = 0
 
     def _loses(self, aborted_ns: int | None) -> None:
-        """Nobody hears how the end went: the answer is lost, or the request before it, and then a new one aborts."""
+        """The outcome of EndTxn stays unknown to the producer: the response is lost, and the transaction commits.
+
+        With `aborted_ns` the request itself is lost, and a new producer aborts the transaction.
+        """
         if aborted_ns is None:
             self.state, answer = end_transaction(
                 self.state, EndTxn(self.producer, commit=True), PARAMETERS, fresh=next(self.fresh)
@@ -202,7 +205,7 @@ class _Session:
             self._starts(aborted_ns)
 
     def _refused(self, process: int, producer: Producer, partition: int) -> Refused:
-        """Whoever was fenced sends once more, and asks for a commit."""
+        """A fenced producer sends once more and requests a commit; both are refused."""
         send_ns = self.now_ns + self.chance.randrange(MS, 4 * MS)
         end_ns = send_ns + self.chance.randrange(2 * MS, 4 * MS)
         error = produce_error(verify_partition(self.state, producer, partition), usual(PARAMETERS))
