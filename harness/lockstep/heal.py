@@ -80,7 +80,7 @@ def _sweep(directory: Path, ledger: Ledger, *, forget: bool = False) -> Healed:
     """Undo what is open, newest first; what cannot be undone stays open and does not keep the rest alive."""
     removed: list[str] = []
     failed: list[str] = []
-    # What a fault did to files is undone when nobody uses them any more, so faults come after whatever runs.
+    # Files that a fault changed are restored only when no broker uses them, so faults come after processes.
     for entry in sorted(ledger.open_entries(), key=lambda entry: entry.kind == FAULT):
         try:
             removed += _HEALERS[entry.kind](entry)

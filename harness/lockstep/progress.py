@@ -35,7 +35,7 @@ class Progress:
             return
         try:
             print(line, file=self._stream, flush=True)
-        except BrokenPipeError:  # nobody reads it any more, which is no reason to stop working
+        except BrokenPipeError:  # the reader is gone, which is no reason to stop working
             self._quiet = True
 
     @contextmanager

@@ -193,7 +193,7 @@ def _settled(cluster: Cluster | ExternalCluster, topic: TopicPlan, progress: Pro
 
 
 def _log_ends(cluster: Brokers, topic: TopicPlan, partitions: Collection[int]) -> dict[int, int]:
-    """Where each partition ends in its leader's own log, which may be further than anybody can read yet."""
+    """The leader's LEO of each partition, which may be above the high watermark."""
     leaders = {partition: cluster.leader(topic.name, partition).leader for partition in partitions}
     try:
         return {

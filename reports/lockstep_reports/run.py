@@ -2,7 +2,7 @@
 
 Only `verdict.json` must be there. What else is missing or damaged becomes a note, because half a report beats none.
 What is read may have been written by anyone (record contents end up in sentences), so every string is made printable
-and bounded here, at the one place where it comes in; escaping is left to whoever writes HTML, XML or Markdown.
+and bounded here, at the one place where it comes in; escaping is left to the writers of HTML, XML and Markdown.
 """
 
 from __future__ import annotations

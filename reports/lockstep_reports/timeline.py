@@ -275,7 +275,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _described(rows: Buckets, faults: Sequence[Fault], shown: Sequence[Lane]) -> str:
-    """What somebody who cannot see the picture should know."""
+    """The chart in words, for a user who cannot see it."""
     parts = [_band_title(fault) for fault in faults[:5]]
     parts += [
         f"no write was acknowledged between {words.seconds(start)} and {words.seconds(end)}"

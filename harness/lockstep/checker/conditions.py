@@ -64,7 +64,7 @@ class Conditions:
     topics: tuple[Configuration, ...]
     """By the topic's place in the history, each for a writer of Kafka's defaults."""
     elections: dict[int, int]
-    """By log: how often another leader may have been elected; a log that nobody watched is not there."""
+    """Per log, an upper bound on its leader elections; a log without metadata observations has no entry."""
     isr_cut: frozenset[int]
     """The logs of which there was an ISR whose members all lost the ends of their logs at once."""
     unclean: frozenset[int]
@@ -198,9 +198,10 @@ def _isr_cut(seen: Sequence[_Seen], faults: Sequence[Fault]) -> frozenset[int]:
 
 
 def _changes_of_leader(led: set[tuple[int, int]]) -> int:
-    """Of these (leader epoch, leader): changes that were seen, and epochs that nobody saw, which may hide another.
+    """The most changes of leader that a log's observed (leader epoch, leader) pairs allow.
 
-    An epoch alone is no election: ZooKeeper's controller also begins one when it takes a follower out of the ISR.
+    Each leader epoch missing between observed ones counts too, as it may have had another leader. A new leader epoch
+    alone is no election: the ZooKeeper-mode controller also bumps it when it takes a follower out of the ISR.
     """
     epochs = {epoch for epoch, _ in led}
     unseen = max(epochs) - min(epochs) + 1 - len(epochs)

@@ -42,7 +42,7 @@ PLACEMENTS: tuple[Detector, ...] = (
         guarantee="no-lost-acks",
         name="lost-ack",
         when="acked and proven and not survived and coalesce(offset >= log_start, true)",
-        # Without an offset nobody can tell whether it was deleted with the beginning of the log.
+        # Without an offset it is unknown whether the record was below the log start offset, and so deleted.
         effect=f"case when offset is null and log_start > 0 then '{UNDECIDED}' else {_BY_WHAT_IS_OWED} end",
         ops="array(send_op)",
         other="struct(log, log_end, value)",

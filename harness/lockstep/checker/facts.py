@@ -36,13 +36,13 @@ def placements(spark: SparkSession, sources: Sources, conditions: Sequence[Condi
     """Columns, after the key:
 
     acked, send_op                       of the send acknowledged there (of any send, where offset is null)
-    was_read, read_op                    whether somebody read it there, and in which operation first
+    was_read, read_op                    whether a consumer read it there, and in which operation first
     proven, log_start, log_end           whether the log was read to its end, and its bounds then
     at_end, gone                         the final reader saw it there, or proved that it is not there
     present                              it is or was there: read, or acknowledged and not gone
     keeps                                whether its log must keep what was read or acknowledged with acks=all
-    firm, weak                           whether Kafka is known to owe somebody that it stays there, its writer or
-                                         whoever read it, or known to owe it nobody
+    firm, weak                           firm: retention is guaranteed to its producer or to a consumer that read it;
+                                         weak: guaranteed to neither; both false: unknown
     sent_op, sent_invoke_ns, failed, idempotent, not_idempotent
                                          of the send of this value, wherever it went; null or false if there was none
     survived                             the final reader saw the value, wherever
@@ -225,7 +225,7 @@ def _with_given_up(facts: DataFrame, spark: SparkSession, sources: Sources) -> D
 
 
 def _given_up(spark: SparkSession, sources: Sources) -> DataFrame:
-    """By writer, the spans of time without a gap in which sends were under way whose outcome nobody knows."""
+    """Per producer, the merged time spans in which a send of unknown outcome was under way."""
     sent = sources.read(spark, "records-sent", "process", "invoke_ns", "return_ns", "outcome")
     in_time = "over (partition by writer_r, writer order by start_ns"
     return (

@@ -101,7 +101,7 @@ def _scratch() -> Path:
 
 
 def _locked(scratch: Path) -> int | None:
-    """The descriptor of a lock on the directory, or None if somebody else has it."""
+    """The descriptor of a lock on the directory, or None if another process holds the lock."""
     try:
         lock = os.open(scratch / "owner", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     except OSError:  # another user's, or just being removed
@@ -168,9 +168,9 @@ class SparkStarter(Closeable):
         return self._session
 
     def close(self) -> None:
-        """End the session, whether or not anybody used it.
+        """End the session, whether or not it was used.
 
-        One that is still starting is not waited for (somebody pressed Ctrl-C): its JVM ends with this process.
+        A session that is still starting is not waited for (the user pressed Ctrl-C): its JVM ends with this process.
         """
         if self._session is not None and not self._thread.is_alive():
             stop_spark(self._session)

@@ -157,7 +157,10 @@ def _counts(spark: SparkSession, sources: Sources, timelines: Sequence[Timeline]
 
 
 def _leaders(spark: SparkSession, sources: Sources) -> DataFrame:
-    """The changes of leader, epoch and ISR per partition, by whoever told first; views that lag behind are left out."""
+    """Changes of leader, leader epoch and ISR per partition, as the first broker reported them.
+
+    Metadata responses with a leader epoch below the newest one observed are left out.
+    """
     columns = ("source", "answered_ns", "node", "topic", "topic_id", "partition", "leader", "leader_epoch", "isr")
     in_time = "over (partition by r, topic, partition order by answered_ns, leader_epoch, node)"
     return (

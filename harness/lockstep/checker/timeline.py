@@ -28,7 +28,7 @@ class _RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault from its injection to its healing; `end_ns` is None if nobody healed it."""
+    """One fault from its injection to its healing; `end_ns` is None if it was never healed."""
 
     fault: str
     asked: str

@@ -225,7 +225,7 @@ def seconds(text: str) -> float:
 
 
 def echo(line: object) -> None:
-    """Print a line for whoever still reads: `lockstep run … | head` must not change how a run ends."""
+    """Print a line, and ignore a closed pipe: `lockstep run … | head` must not change how a run ends."""
     try:
         click.echo(line)
     except BrokenPipeError:

@@ -116,7 +116,7 @@ def _numbers(seeds: str) -> tuple[int, ...]:
 
 
 def _hold(cluster: Cluster, divergence: Divergence) -> None:
-    """Let somebody look at the cluster."""
+    """Keep the diverged cluster running until the user, who may inspect it, presses a key."""
     click.echo(f"diverged   seen: {divergence.seen}; permitted: {', '.join(divergence.permitted)}", err=True)
     click.echo(f"held       the brokers listen at {cluster.bootstrap()}", err=True)
     click.echo("           press any key to heal the cluster and go on", err=True)

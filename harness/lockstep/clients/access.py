@@ -45,7 +45,7 @@ class Access:
 
     @property
     def login(self) -> tuple[Mechanism, str, str] | None:
-        """Mechanism, user name and password; None where nobody asks for them."""
+        """SASL mechanism, user name and password; None where the listener does not use SASL."""
         if not self.protocol.sasl:
             return None
         if self.mechanism and self.username and self.password:
@@ -69,7 +69,7 @@ class Access:
 
 
 OPEN = Access(bootstrap="")
-"""For nodes that ask nobody who they are, and are reached by an address of their own."""
+"""Access without TLS or SASL, to a node whose address the caller gives."""
 
 
 def _address(server: str) -> Address:

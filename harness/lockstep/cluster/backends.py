@@ -24,7 +24,7 @@ class Backend(StrEnum):
 
     PROCESS = "process"
     DOCKER = "docker"
-    EXTERNAL = "external"  # somebody else
+    EXTERNAL = "external"  # the user runs them, without Lockstep
 
 
 OpenCluster = Callable[[Path, Ledger], Cluster]

@@ -34,7 +34,7 @@ class Brokers(ABC):
 
     @abstractmethod
     def incarnation(self, broker_id: int) -> int | None:
-        """How often it has been started; None where nobody could tell."""
+        """How often the broker has been started; None for a cluster that Lockstep does not run."""
 
     def ask(self, broker_id: int, topics: tuple[str, ...] | None = ()) -> ClusterView:
         """What one broker believes; raises `OSError` when it does not answer."""

@@ -162,7 +162,7 @@ class Cluster(Brokers, Closeable):
         wait_until(voting, timeout_s=timeout_s, what=f"{node.name} to vote again", interval_s=0.25)
 
     def quorum(self) -> Quorum | None:
-        """The KRaft quorum, as its leader tells whoever asks; None while there is no leader."""
+        """The KRaft quorum as its leader describes it (DescribeQuorum); None while there is no leader."""
         for node in self.nodes.values():
             asks = node.spec.is_voter or (node.spec.is_broker and self._stages[node.name] is Stage.KRAFT)
             if asks and node.state() is NodeState.RUNNING:

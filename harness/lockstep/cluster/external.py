@@ -1,4 +1,4 @@
-"""A cluster that somebody else runs: found by its bootstrap servers, asked as any client may, never started or stopped.
+"""A cluster that Lockstep does not run: reached by its bootstrap servers as by any client, never started or stopped.
 
 Its nodes are not watched: a crash there is seen only by what it does to leaders and ISRs. Topics are the one thing that
 a run makes on it; they are in the ledger, and are deleted unless they are evidence.
@@ -29,7 +29,7 @@ from lockstep.wait import WaitTimeout, wait_until
 
 KIND = "topic"
 PREFIX = "lockstep-"
-"""Of every topic that a run makes: whoever lets us in by ACLs can name it there."""
+"""Prefix of every topic that a run creates, so that the cluster's operator can allow it by prefixed ACLs."""
 
 ASK_S = 10.0
 CONTROLLER_S = 30.0
@@ -165,7 +165,7 @@ class ExternalCluster(Brokers, Closeable):
         try:
             super().create_topic(name, partitions=partitions, replication=replication, config=config)
         except TopicRefused as refused:
-            entry.failed(error=str(refused))  # whoever has a topic of that name, it is not ours to delete
+            entry.failed(error=str(refused))  # a topic of that name, if there is one, is not ours to delete
             raise
         entry.effect()
 

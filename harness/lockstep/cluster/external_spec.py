@@ -1,4 +1,4 @@
-"""A cluster that somebody else runs: where its user says that it is, and what it says of itself."""
+"""A cluster that Lockstep does not run: the address that the user gives, and the description that its brokers give."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class External(msgspec.Struct, frozen=True, kw_only=True):
     features: dict[str, int]
     """Feature levels that are in force; none in a ZooKeeper cluster."""
     overrides: dict[str, str] = {}
-    """What its topics are configured to when nobody says otherwise, as far as it tells and promises depend on it."""
+    """The cluster's default topic configs on which guarantees depend, as far as its brokers reveal them."""
 
     def in_words(self) -> str:
         brokers = "broker" if len(self.brokers) == 1 else "brokers"

@@ -16,7 +16,7 @@ complete.
 Sealed: `history/<table>.parquet` (zstd) in the schemas below; records split by direction into `records-sent.parquet`,
 `records-read.parquet` and so on, each row repeating process, invoke, return and outcome of its operation, so judging
 needs no join. `topic` there is an index into `History.topics`. `history.json` is replaced last, with sealed=true: the
-seal proves that every table is complete, not that nobody edited it.
+seal proves that every table is complete, not that it is unedited.
 
 All times are `time.monotonic_ns()` of the one machine that ran the harness; `run.json` relates them to the wall clock.
 """

@@ -134,7 +134,7 @@ def _sealed(directory: Path, meta: History) -> SealedHistory:
 
 
 def _require_readable(path: Path, schema: pa.Schema) -> None:
-    """Refuse a file whose footer is not there or is not that of this table; the pages are read by whoever judges."""
+    """Refuse a file whose Parquet footer is missing or has another schema; its pages are read later, by the checker."""
     if not path.is_file():
         raise HistoryError(f"{path} is missing, so this history cannot be judged: restore it")
     try:

@@ -1,7 +1,7 @@
 """The user's cache: what is downloaded or built once per machine and shared by every run.
 
 Several processes may want the same thing at the same moment, so everything is made under a file lock, beside its place,
-and renamed into it: whoever finds a name here finds the whole thing.
+and renamed into it: a path that exists here is complete.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def make_once(path: Path, make: Callable[[Path], None]) -> Path:
     """`path`, made by `make(temporary place)` if it is not there yet."""
     if not path.exists():
         with exclusive(path):
-            if not path.exists():  # whoever held the lock before us may have made it
+            if not path.exists():  # the process that held the lock before may have made it
                 with atomically(path) as temporary:
                     make(temporary)
     return path

@@ -1,9 +1,9 @@
 """The ledger: what a run has made and broken, written down before it happens.
 
 Every process, container, network and fault is one *entry*. Its `intent` line is on disk before anything is done, so
-that whoever comes after a crash (`lockstep heal`) knows what may exist; `effect` tells what came of it, `proof` that it
-was real, `healed` that it is gone. Whoever owns a run holds an exclusive lock on its ledger for as long as it lives:
-the kernel drops that lock when the owner dies, however it dies, so a ledger that can be locked has no owner.
+that after a crash `lockstep heal` knows what may exist; `effect` records what was made, `proof` that a fault was real,
+`healed` that it is gone. The process that owns a run holds an exclusive lock on its ledger for as long as it lives. The
+kernel drops that lock when the process dies, however it dies, so a ledger that can be locked has no owner.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def processes_of(entry: Entry) -> list[OsProcess]:
     if entry.fields["host"] != socket.gethostname():
         raise EnvironmentError_(f"{name} was started on {entry.fields['host']}: run lockstep heal there")
     if entry.fields["boot"] != boot_id():
-        return []  # the machine has been restarted since: whoever has that pid now is not ours
+        return []  # the machine has been restarted since: the pid now belongs to a foreign process
     if "pid" in entry.fields:
         named = [(entry.fields["pid"], entry.fields["started"])]
     else:

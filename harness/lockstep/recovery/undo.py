@@ -1,4 +1,4 @@
-"""What a fault did to files, written down before it is done, so that it can be undone when nobody else is left to.
+"""Changes of files by a fault, recorded in the ledger beforehand, so that `lockstep heal` can undo them after a crash.
 
 Both are data in the fault's intent line. Paths are relative to the ledger, so that a run directory may be moved.
 Undoing is harmless at any time and twice: it touches a file only when that still is as the fault left it.

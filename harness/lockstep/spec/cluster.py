@@ -73,7 +73,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
 
     tls: bool = False
     sasl: Mechanism | None = None
-    """With a mechanism, ACLs are on and everything is denied to users that nobody gave a right."""
+    """With a mechanism, the authorizer is on and denies every operation that no ACL allows."""
     users: tuple[str, ...] = ()
     """Users without any right, beside those that the harness needs for itself."""
 
@@ -176,7 +176,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nodes(self) -> tuple[NodeSpec, ...]:
-        """In the order in which they start: whoever registers with another comes later."""
+        """In start order: ZooKeeper servers and controllers before the brokers that register there."""
         return (*self._zookeepers(), *self._controllers(), *self._brokers())
 
     @property

@@ -27,7 +27,7 @@ WRITERS_END_S = DELIVERY_TIMEOUT_MS / 1000 + 60.0
 
 
 class Load:
-    """All clients of one run. What any of them died of is raised again by whoever asks next."""
+    """All clients of one run. The error that ended one of them is raised again by the next call."""
 
     def __init__(
         self,

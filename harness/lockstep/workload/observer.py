@@ -33,7 +33,7 @@ class MetadataObserver:
             thread.start()
 
     def stop(self) -> None:
-        """End, and raise what a thread died of: a run must not pass because nobody was looking."""
+        """End, and raise the error that ended a thread: a run must not pass because it was not observed."""
         self._done.set()
         for thread in self._threads:
             thread.join()

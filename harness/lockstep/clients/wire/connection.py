@@ -64,7 +64,7 @@ class Connection(Closeable):
     def begin(
         self, request: RequestPayload, read: Callable[[ResponsePayload], Answer], *, version: int | None = None
     ) -> Pending[Answer]:
-        """Send one request, whose response is read when somebody wants it."""
+        """Send one request; its response is read later, from the `Pending` that this returns."""
         return Pending(_connection=self, _correlation=self.send(request, version=version), _read=read)
 
     def send(self, request: RequestPayload, *, version: int | None = None) -> int:

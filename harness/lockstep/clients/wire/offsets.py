@@ -26,7 +26,7 @@ from lockstep.errors import ClusterError
 from lockstep.network.topology import Address
 
 DEBUGGING_REPLICA = -2
-"""Whoever asks as this replica hears of a log's very end, past the high watermark, and from followers too."""
+"""ListOffsets from this replica id returns the LEO, not the high watermark, and followers answer it too."""
 
 LATEST, EARLIEST = -1, -2
 """Timestamps that stand for the end of a log and its start."""
@@ -85,7 +85,7 @@ def list_offsets(
 def offset_for_leader_epoch(
     connection: Connection, topic: str, partition: int, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH
 ) -> Pending[EpochEnd]:
-    """Ask a leader where the records of an epoch end in its log: whoever follows it is cut back to there."""
+    """Ask a leader for the end offset of a leader epoch in its log, to which its followers truncate (KIP-101)."""
     wanted = OffsetForLeaderPartition(
         partition=i32(partition), current_leader_epoch=i32(current_leader_epoch), leader_epoch=i32(leader_epoch)
     )

@@ -41,7 +41,7 @@ def authenticate(ask: Ask, address: Address, login: tuple[Mechanism, str, str]) 
         return
     try:
         _scram(mechanism, username, password, exchange)
-    except ScramException as error:  # whoever does not know the password cannot sign the last message either
+    except ScramException as error:  # a server without the password cannot sign its last message
         raise AccessRefused(f"{address} did not prove to user {username} that it is a broker") from error
 
 

@@ -1,7 +1,7 @@
-"""Runs a command that must not outlive whoever started it, even if that one is killed -9.
+"""Runs a command that must not outlive the process that started it, even if that process is killed -9.
 
-A line on standard input asks the command to stop; the end of standard input, which the kernel makes when the other end
-dies, kills it. Run as a script of its own, so that it needs nothing of ours.
+A line on standard input asks the command to stop. The end of standard input, which the kernel signals when the other
+end dies, kills it. Run as a script of its own, so it imports nothing of Lockstep.
 """
 
 from __future__ import annotations

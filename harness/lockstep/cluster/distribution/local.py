@@ -1,4 +1,4 @@
-"""A Kafka that somebody built or unpacked here: which jars it runs from, and which version it is."""
+"""A Kafka directory that the user built or unpacked on this machine: its jars and its version."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from lockstep.progress import Progress
 # Since 1.7.34 only a POM that points to slf4j-reload4j, which Maven follows and jgo does not.
 RELOCATED = "slf4j-log4j12"
 
-# For releases that leave the choice to whoever packs them.
+# For Kafka releases without log4j-core among their dependencies.
 LOG4J2 = "2.25.4"
 
 OLDEST = (3, 6)

@@ -127,7 +127,7 @@ def _ask(version: str, tool: Tool, levels: Sequence[str], scram: Sequence[ScramU
     arguments = [word for level in levels for word in ("--feature", level)]
     for user in scram:
         arguments += ["--add-scram", f'{user.mechanism}=[name={user.name},password="{user.password}"]']
-    # The tool reads arguments from a file that is given with @: from a pipe nobody sees them, not even in ps.
+    # The storage tool reads arguments from a file given with @: passwords in a pipe do not show up in ps.
     more = ["@/dev/stdin"] if arguments else []
     with tempfile.TemporaryDirectory(prefix="lockstep-format-") as temporary:
         work = Path(temporary)

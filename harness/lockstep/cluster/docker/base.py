@@ -24,7 +24,7 @@ SUITE = "bookworm"
 PACKAGES = "openjdk-17-jre-headless,iproute2"  # iproute2, so that a person can look around in a namespace
 TIMEOUT_S = 900
 
-# What nobody reads in a container; a third of the size.
+# Files that are never read in a container; a third of the size.
 LEFT_OUT = (
     "./var/cache/apt/*",
     "./var/lib/apt/lists/*",

@@ -61,7 +61,7 @@ class DockerNode:
             self._container.start()
 
     def stop(self) -> None:
-        # Not the engine's own stop, which turns to SIGKILL after a while: then nobody would know how it ended.
+        # Not the engine's own stop, which silently turns to SIGKILL: a clean shutdown must be told from a kill.
         self._end("SIGTERM", STOP_S)
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""Containers and networks that the ledger knows of, so that whoever comes after a crash finds exactly ours.
+"""Containers and networks, each with an entry in the ledger, so that `lockstep heal` finds exactly these after a crash.
 
 Each carries two labels: the run it belongs to, for people, and the token of its ledger entry, for healing. A container
 or network is removed by the id in the ledger, or, when its owner died before noting the id, by that token; never by

@@ -17,7 +17,7 @@ def issue(hosts: Mapping[str, Iterable[str]]) -> tuple[bytes, dict[str, bytes]]:
     """The authority's certificate, and for each node its key and certificate in one PEM, as Kafka reads it.
 
     `hosts` are the names and addresses by which each node is reached, beside its own name. The authority's key is
-    forgotten: nobody can issue another certificate for this cluster.
+    not kept, so no further certificate can be issued for this cluster.
     """
     authority = trustme.CA(organization_name="Lockstep")
     stores = {}

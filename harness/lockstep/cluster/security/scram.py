@@ -1,4 +1,4 @@
-"""SCRAM credentials as ZooKeeper-mode brokers keep them: salted, so that nobody can read a password from them."""
+"""SCRAM credentials as ZooKeeper-mode brokers store them: salted, so that they do not reveal the password."""
 
 from __future__ import annotations
 
