@@ -1,7 +1,8 @@
-"""The controller: who leads a partition, who is in sync, and what it says to brokers that want otherwise.
+"""The controller: leader election, the ISR and ELR, broker registration and fencing, and reassignment of one partition.
 
-Each function is one event or one request: it takes the controller's knowledge and gives the next, with the answer where
-somebody waits for one. Nothing here knows a clock: that a session ended is for the caller to say.
+Each function is one event or one request. It takes the controller's state and returns the next one, with the response's
+error code where the request has a response. No function reads a clock: the caller says when a broker's session has
+expired.
 """
 
 from lockstep_model.controller.assignment import begin_reassignment, cancel_reassignment, create, reassign

@@ -1,4 +1,4 @@
-"""Which brokers hold a partition: its creation, and reassignments with their end or their cancellation."""
+"""The replica assignment of a partition: creation, reassignment (KIP-455), its completion and its cancellation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lockstep_model.registration import NO_LEADER, BrokerId, Brokers, Registrati
 
 
 def create(parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]) -> tuple[Controller, Error]:
-    """Create the partition with this assignment: those who are active are in sync, and the first of them leads.
+    """CreateTopics with a manual assignment: the active replicas form the ISR, and the first of them is the leader.
 
-    ReplicationControlManager.createTopic. In ZooKeeper mode a partition waits for the first of its brokers, so create
-    it again when one is there (PartitionStateMachine.initializeLeaderAndIsrForPartitions).
+    KRaft: ReplicationControlManager.createTopic. In ZooKeeper mode a partition without a live replica stays new, so
+    call this again when a broker registers (PartitionStateMachine.initializeLeaderAndIsrForPartitions).
     """
     if not _assignable(parameters, controller, replicas):
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
@@ -27,7 +27,7 @@ def create(parameters: Parameters, controller: Controller, replicas: tuple[Broke
 
 
 def _assignable(parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]) -> bool:
-    """Each broker once, and for KRaft only such as registered (validateManualPartitionAssignment)."""
+    """No duplicate replicas; KRaft also requires that each broker is registered (validateManualPartitionAssignment)."""
     known = parameters.mode is Mode.ZK or all(controller.broker(replica) for replica in replicas)
     return bool(replicas) and len(set(replicas)) == len(replicas) and known
 
@@ -35,7 +35,10 @@ def _assignable(parameters: Parameters, controller: Controller, replicas: tuple[
 def reassign(
     parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]
 ) -> tuple[Controller, Error]:
-    """Move the partition to these brokers: the new ones are added at once, the others leave when all are in sync."""
+    """AlterPartitionReassignments (KIP-455): adds the new replicas now, removes the old ones when the ISR allows it.
+
+    KRaft: ReplicationControlManager.changePartitionReassignment; ZooKeeper: KafkaController.onPartitionReassignment.
+    """
     if not controller.partition.replicas:
         return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
     if not _assignable(parameters, controller, replicas):
@@ -55,7 +58,11 @@ def reassign(
 
 
 def cancel_reassignment(parameters: Parameters, controller: Controller) -> tuple[Controller, Error]:
-    """Back to the replicas of before; refused where nobody of them is in sync, unless that may be lost."""
+    """AlterPartitionReassignments with null replicas (KIP-455): reverts to the replicas before the reassignment.
+
+    KRaft refuses this when none of those replicas is in the ISR, unless the topic allows unclean election
+    (PartitionReassignmentRevert).
+    """
     partition = controller.partition
     if not partition.replicas:
         return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -83,10 +90,10 @@ def _reassigned(
 def begin_reassignment(
     parameters: Parameters, controller: Controller, replicas: tuple[BrokerId, ...]
 ) -> tuple[Controller, Error]:
-    """ZooKeeper's controller will write all of KafkaController.onPartitionReassignment, one znode after the other.
+    """ZooKeeper: queues all the znode writes of KafkaController.onPartitionReassignment, in order.
 
-    First where the partition is and will be, of which no broker is told, and without the replicas of a reassignment
-    that this one replaces.
+    The first write is the topic znode with the old and the new replicas; brokers are not told of it. Then the replicas
+    of a reassignment that this one replaces leave the ISR.
     """
     before = controller.partition
     origin = [replica for replica in before.replicas if replica not in before.adding]
@@ -104,21 +111,26 @@ def begin_reassignment(
 
 
 def complete_reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
-    """What ZooKeeper's controller writes if all replicas of a reassignment are in sync (maybeCompleteReassignment)."""
+    """ZooKeeper: the writes that end a reassignment once its target replicas are in the ISR.
+
+    maybeCompleteReassignment.
+    """
     partition = controller.partition
     return reassignment(parameters, controller) if _moves(partition) and _all_in_sync(partition) else ()
 
 
 def resume_reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
-    """What ZooKeeper's controller writes for a reassignment that goes on (maybeResumeReassignments)."""
+    """ZooKeeper: the writes with which the controller resumes a pending reassignment (maybeResumeReassignments)."""
     return reassignment(parameters, controller) if _moves(controller.partition) else ()
 
 
 def reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
-    """Send all replicas of a reassignment to work with a new epoch; or, if all that stay are in sync, end it.
+    """ZooKeeper: the writes of KafkaController.onPartitionReassignment from the present ISR on.
 
-    Then one of them leads, with a new epoch, and the others leave the ISR. Brokers are told so of the assignment that
-    comes last in its znode, for a controller that takes over must find what is left to do.
+    While a target replica is missing from the ISR, the leader epoch is raised so that all replicas, old and new, get a
+    LeaderAndIsr request. When the target replicas are all in the ISR, one of them becomes leader with a new leader
+    epoch, and the removed replicas leave the ISR. The topic znode with the final assignment is written last, after the
+    LeaderAndIsr requests, so that a controller that fails over still finds the reassignment pending.
     """
     partition, active = controller.partition, controller.active_brokers()
     if not _all_in_sync(partition):
@@ -140,17 +152,20 @@ def reassignment(parameters: Parameters, controller: Controller) -> tuple[Writte
 def _assigned(
     partition: Registration, replicas: tuple[BrokerId, ...], adding: Brokers, removing: Brokers
 ) -> Registration:
+    """The partition with the assignment that the topic znode still shows."""
     return partition._replace(replicas=replicas, adding=adding, removing=removing)
 
 
 def _staying(partition: Registration) -> tuple[BrokerId, ...]:
+    """The target replicas of a reassignment: all but those being removed."""
     return tuple(replica for replica in partition.replicas if replica not in partition.removing)
 
 
 def _moves(partition: Registration) -> bool:
+    """Whether a reassignment of this partition is pending."""
     return bool(partition.adding or partition.removing)
 
 
 def _all_in_sync(partition: Registration) -> bool:
-    """KafkaController.isReassignmentComplete."""
+    """Whether the target replicas are all in the ISR (KafkaController.isReassignmentComplete)."""
     return not _moves(partition) or partition.isr.issuperset(_staying(partition))

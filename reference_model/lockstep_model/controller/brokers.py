@@ -1,4 +1,4 @@
-"""Brokers come, fall silent, are heard again, and leave: what a controller makes of it."""
+"""Broker lifecycle at the controller: registration, fencing, unfencing, controlled shutdown, controller failover."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from lockstep_model.registration import NO_LEADER, BrokerId, BrokerRegistration,
 def register(
     parameters: Parameters, controller: Controller, request: Register, *, session_over: bool = False
 ) -> tuple[Controller, Error]:
-    """A broker comes to the cluster, for the first time or again, perhaps so fast that nobody missed it.
+    """BrokerRegistration (ClusterControlManager.registerBroker), or in ZooKeeper mode a new znode under /brokers/ids.
 
-    `session_over`: whether the session's time has passed since the last process with this id was heard of. The
-    controller may not have fenced it yet, and one that left in good order is fenced before.
+    KRaft refuses a new incarnation of a broker id with DUPLICATE_BROKER_REGISTRATION while the old session may be
+    alive. `session_over`: broker.session.timeout.ms has passed since the last heartbeat of this broker id. The
+    controller may not have fenced that broker yet; after a controlled shutdown the broker is fenced before its session
+    is over.
     """
     if parameters.mode is Mode.ZK:
         return begin_startup(parameters, controller, request).finished(), Error.NONE
     known = controller.broker(request.broker)
-    if known is not None and known.incarnation == request.incarnation:  # the same process amends its registration
+    if known is not None and known.incarnation == request.incarnation:  # the same incarnation registers again
         return controller, Error.NONE
     if known is not None and not session_over and (parameters.session_outlasts_fencing or not known.fenced):
         return controller, Error.DUPLICATE_BROKER_REGISTRATION  # ClusterControlManager.registerBroker
@@ -36,10 +38,10 @@ def register(
 
 
 def _restarted(parameters: Parameters, controller: Controller, broker: BrokerId, *, clean: bool) -> Controller:
-    """A new process stands for this broker: it leaves the ISR, and unless the old one ended cleanly also the ELR.
+    """KRaft: a new incarnation leaves the ISR, and after an unclean shutdown also the ELR (KIP-966, KAFKA-18106).
 
-    It may have lost the end of its log (KIP-966; ReplicationControlManager.handleBrokerShutdown). Before 4.0 it stays
-    where it is until it is fenced.
+    After an unclean shutdown the end of the log may be lost (ReplicationControlManager.handleBrokerShutdown). Before
+    4.0 and without ELR a new incarnation stays in the ISR until it is fenced.
     """
     if not parameters.elr and not parameters.new_incarnation_leaves_isr:
         return controller
@@ -54,10 +56,11 @@ def _restarted(parameters: Parameters, controller: Controller, broker: BrokerId,
 
 
 def begin_startup(parameters: Parameters, controller: Controller, request: Register) -> Controller:
-    """ZooKeeper's controller notices a broker's znode; if it replaced another at once, the old broker failed first.
+    """ZooKeeper: a broker's znode appears (KafkaController.processBrokerChange, onBrokerStartup).
 
-    It tells the broker of its replicas as they are, and will then write who leads where nobody did, and go on with a
-    reassignment (KafkaController.processBrokerChange, with bounced brokers by their czxid, and onBrokerStartup).
+    A changed czxid means that the broker bounced, so the old session is handled as a failure first. The controller
+    sends the broker LeaderAndIsr for its replicas, elects a leader for an offline partition, and resumes a pending
+    reassignment.
     """
     known = controller.broker(request.broker)
     registration = BrokerRegistration(epoch=request.epoch)
@@ -73,9 +76,10 @@ def begin_startup(parameters: Parameters, controller: Controller, request: Regis
 
 
 def begin_failure(parameters: Parameters, controller: Controller, gone: Iterable[BrokerId]) -> Controller:
-    """ZooKeeper's controller notices that brokers are gone, all at once.
+    """ZooKeeper: broker znodes disappear (KafkaController.onBrokerFailure).
 
-    It will write who leads in the place of one, and then who is in the ISR without them, one by one (onBrokerFailure).
+    The controller elects a leader for the partition if it is now offline, then removes the failed brokers from the ISR,
+    one write per broker.
     """
     begun = controller
     for broker in gone:
@@ -85,16 +89,16 @@ def begin_failure(parameters: Parameters, controller: Controller, gone: Iterable
 
 
 def _election(parameters: Parameters, controller: Controller) -> tuple[Controller, tuple[Written, ...]]:
-    """Somebody leads where nobody did, if there is somebody, and this will be written."""
+    """ZooKeeper: the offline-partition election, and the znode write it needs if a leader was found."""
     elected = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
     return elected, () if elected == controller else (Written(elected.partition),)
 
 
 def fence(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
-    """A broker's session is over: it leaves the ISR, and where it led somebody else does.
+    """A broker's session expires: the broker leaves the ISR, and a partition it led gets another leader.
 
-    Without eligible leader replicas the last member stays in the ISR, and nobody leads
-    (ReplicationControlManager.handleBrokerFenced; KafkaController.onBrokerFailure).
+    KRaft: ReplicationControlManager.handleBrokerFenced; ZooKeeper: KafkaController.onBrokerFailure. Without ELR the
+    last ISR member stays in the ISR and the partition has no leader.
     """
     known = controller.broker(broker)
     if known is None or known.fenced:
@@ -105,7 +109,10 @@ def fence(parameters: Parameters, controller: Controller, broker: BrokerId) -> C
 
 
 def _out_of_isr(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
-    """Take a broker from the ISR and from leadership (ReplicationControlManager.generateLeaderAndIsrUpdates)."""
+    """KRaft: removes a broker from the ISR and from leadership.
+
+    ReplicationControlManager.generateLeaderAndIsrUpdates.
+    """
     partition = controller.partition
     if broker not in partition.isr:
         return controller
@@ -115,9 +122,9 @@ def _out_of_isr(parameters: Parameters, controller: Controller, broker: BrokerId
 
 
 def unfence(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
-    """A broker is heard again and has caught up: it may lead where nobody does; no ISR takes it back by this.
+    """KRaft: a fenced broker that has caught up may lead leaderless partitions; it does not rejoin any ISR by this.
 
-    ReplicationControlManager.handleBrokerUnfenced. In ZooKeeper mode brokers are never fenced: they register again.
+    ReplicationControlManager.handleBrokerUnfenced. In ZooKeeper mode there is no unfencing: the broker registers again.
     """
     known = controller.broker(broker)
     if parameters.mode is Mode.ZK or known is None or not known.fenced or known.shutting_down:
@@ -131,11 +138,12 @@ def unfence(parameters: Parameters, controller: Controller, broker: BrokerId) ->
 
 
 class ShutdownAnswer(NamedTuple):
-    """What a broker is told that asked to shut down."""
+    """Response to a broker in controlled shutdown: ControlledShutdown in ZooKeeper mode, BrokerHeartbeat in KRaft."""
 
     error: Error
     granted: bool = False
-    """Nothing keeps it any more; a broker that is not let go goes after some retries."""
+    """The broker may stop now. In ZooKeeper mode a broker also stops without this, after
+    controlled.shutdown.max.retries."""
 
 
 def shut_down(
@@ -147,11 +155,12 @@ def shut_down(
     others_know: bool = True,
     leads_elsewhere: bool = False,
 ) -> tuple[Controller, ShutdownAnswer]:
-    """A broker asks to leave in good order: it gives up leadership and leaves the ISR, and cannot come back into it.
+    """Controlled shutdown: the broker gives up leadership, leaves the ISR, and cannot rejoin it.
 
-    It asks again until it may go: from KRaft at once if it leads nothing, otherwise as soon as it led nothing any more
-    when it asked again, and `others_know`: all active brokers have read of its leaving, as their heartbeats say.
-    `leads_elsewhere`: it leads a partition that is not this one.
+    KRaft: a heartbeat with wantShutDown (BrokerHeartbeatManager.calculateNextBrokerState). A broker without leaderships
+    may stop at once. Otherwise it may stop when a later heartbeat finds it without leaderships and `others_know`: the
+    heartbeats of all active brokers have passed the offset of its controlled shutdown. `leads_elsewhere`: the broker
+    leads another partition.
     """
     if parameters.mode is Mode.ZK:
         return _controlled_shutdown_zookeeper(parameters, controller, broker, epoch)
@@ -172,7 +181,7 @@ def shut_down(
 def _controlled_shutdown_zookeeper(
     parameters: Parameters, controller: Controller, broker: BrokerId, epoch: int
 ) -> tuple[Controller, ShutdownAnswer]:
-    """The last member of an ISR goes on leading until its session ends (KafkaController.doControlledShutdown)."""
+    """ZooKeeper: ControlledShutdown; the last ISR member stays leader until its session ends (doControlledShutdown)."""
     known = controller.broker(broker)
     if known is None or known.fenced:
         return controller, ShutdownAnswer(Error.BROKER_NOT_AVAILABLE)
@@ -191,10 +200,11 @@ def _controlled_shutdown_zookeeper(
 
 
 def move(parameters: Parameters, controller: Controller) -> Controller:
-    """Another node becomes the controller.
+    """Controller failover: another node becomes the active controller.
 
-    KRaft's has read all that was on record. ZooKeeper's does not know who was shutting down, and does again for every
-    broker that is not there, and for a reassignment, what its predecessor did (KafkaController.onControllerFailover).
+    The KRaft controller has replayed the whole metadata log. The ZooKeeper controller does not know which brokers were
+    shutting down; it handles absent brokers again and resumes a pending reassignment
+    (KafkaController.onControllerFailover).
     """
     if parameters.mode is Mode.KRAFT:
         return controller._replace(epoch=controller.epoch + 1)
@@ -202,7 +212,7 @@ def move(parameters: Parameters, controller: Controller) -> Controller:
 
 
 def begin_failover(parameters: Parameters, controller: Controller) -> Controller:
-    """ZooKeeper's new controller knows what the znodes show, and has it all yet to write."""
+    """ZooKeeper: the new controller reads the znodes and queues the writes of KafkaController.onControllerFailover."""
     begun = controller._replace(
         partition=controller.shown or controller.partition, epoch=controller.epoch + 1, shown=None, writing=()
     )

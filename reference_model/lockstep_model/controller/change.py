@@ -1,7 +1,7 @@
-"""How a KRaft controller changes a partition: every change, whatever its cause, goes through `change`.
+"""Every partition change of the KRaft controller, whatever its cause (PartitionChangeBuilder.build).
 
-The cause says what it wants (`Wanted`); the reassignment, the eligible leader replicas, the leader, the epochs and the
-recovery state follow from it, in this order (PartitionChangeBuilder.build).
+The cause gives the target (`Wanted`). Completion of a reassignment, the ELR, the leader, the recovery state and the
+epochs follow from the target.
 """
 
 from __future__ import annotations
@@ -24,42 +24,43 @@ from lockstep_model.replication.mutants import (
 
 
 class Election(Enum):
-    """Which leader is looked for (PartitionChangeBuilder.Election)."""
+    """The kind of leader election (PartitionChangeBuilder.Election)."""
 
     PREFERRED = auto()
-    """The first of the assignment, if it is in the ISR; otherwise as below."""
+    """The preferred replica if it is in the ISR and active; otherwise as ONLINE."""
     ONLINE = auto()
-    """The leader that is there, or the first in the assignment that is in the ISR."""
+    """The current leader if it may stay, otherwise the first ISR member in assignment order."""
     UNCLEAN = auto()
-    """As above, and where there is none any replica at all."""
+    """As ONLINE; if that finds no leader, the first active replica (unclean leader election)."""
 
 
 class Wanted(NamedTuple):
-    """What a change is to make of a partition, before its consequences."""
+    """The target of a partition change, before the changes that follow from it (setters of PartitionChangeBuilder)."""
 
     isr: Brokers
     acceptable: Brokers
-    """The brokers that may lead."""
+    """Brokers that may lead (isAcceptableLeader)."""
     replicas: tuple[BrokerId, ...]
     adding: Brokers
     removing: Brokers
     recovering: bool
     election: Election = Election.ONLINE
     unclean_shutdown: Brokers = frozenset()
-    """Who came back from an unclean end, and may lack what it had."""
+    """Replicas that restarted after an unclean shutdown and may have lost the end of their log (KIP-966)."""
 
 
 class Elected(NamedTuple):
-    """Who shall lead, and whether it may lack records that were committed."""
+    """Result of an election (ElectionResult): the leader, and whether the election was unclean."""
 
     leader: BrokerId
     unclean: bool = False
 
 
 def wanted(parameters: Parameters, partition: Registration, acceptable: Brokers) -> Wanted:
-    """To leave a partition as it is, with an unclean election where the topic allows it; to be changed by `_replace`.
+    """A target that keeps the partition as it is; callers change it by `_replace`.
 
-    KRaft looks at unclean.leader.election.enable in every change but ElectLeaders and the start of a reassignment.
+    The KRaft controller applies unclean.leader.election.enable in every change but ElectLeaders and the start of a
+    reassignment.
     """
     return Wanted(
         isr=partition.isr,
@@ -73,7 +74,10 @@ def wanted(parameters: Parameters, partition: Registration, acceptable: Brokers)
 
 
 def change(parameters: Parameters, partition: Registration, target: Wanted) -> Registration:
-    """The partition after a change, with its epochs; itself where nothing is to be done (PartitionChangeBuilder)."""
+    """The partition after a change, with its new epochs; the same partition if no field changes.
+
+    PartitionChangeBuilder.
+    """
     target = _reassignment_completed(parameters, target)
     elr = _eligible(parameters, partition, target)
     elected = _elect(parameters, partition, target, elr)
@@ -101,7 +105,7 @@ def change(parameters: Parameters, partition: Registration, target: Wanted) -> R
 
 
 def _reassignment_completed(parameters: Parameters, target: Wanted) -> Wanted:
-    """A reassignment ends when those are in the ISR that must be, which depends on the version (`ReassignmentEnds`)."""
+    """A reassignment completes when the required replicas are in the ISR (PartitionReassignmentReplicas, KIP-455)."""
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
     isr = target.isr - target.removing
     if not (target.adding or target.removing) or not isr or not replicas:
@@ -112,7 +116,7 @@ def _reassignment_completed(parameters: Parameters, target: Wanted) -> Wanted:
 
 
 def _wanted_in_sync(parameters: Parameters, target: Wanted, staying: Brokers) -> Brokers:
-    """Who must be in the ISR for a reassignment to end; one that is removed never is."""
+    """Replicas that must be in the ISR before a reassignment completes; by version, see `ReassignmentEnds`."""
     match parameters.reassignment_ends:
         case ReassignmentEnds.ADDED:
             return target.adding
@@ -123,10 +127,10 @@ def _wanted_in_sync(parameters: Parameters, target: Wanted, staying: Brokers) ->
 
 
 def _eligible(parameters: Parameters, partition: Registration, target: Wanted) -> Brokers:
-    """The eligible leader replicas: who left an ISR that is below the minimum, and has all that was committed.
+    """The ELR: replicas that left an ISR below min.insync.replicas and hold all committed records (KIP-966).
 
-    While the ISR is smaller than min.insync.replicas the high watermark stays where it is, so what leaves such an ISR
-    lacks nothing, until it loses the end of its log (KIP-966; PartitionChangeBuilder.maybePopulateTargetElr).
+    While the ISR is below min.insync.replicas the high watermark does not advance, so a replica that leaves such an ISR
+    misses no committed record until it loses the end of its log (PartitionChangeBuilder.maybePopulateTargetElr).
     """
     enough = len(target.isr) >= min(parameters.min_isr, len(partition.replicas))  # getTopicEffectiveMinIsr
     if not parameters.elr or (enough and parameters.guards(ELR_BELOW_MINIMUM)):
@@ -136,7 +140,7 @@ def _eligible(parameters: Parameters, partition: Registration, target: Wanted) -
 
 
 def _elect(parameters: Parameters, partition: Registration, target: Wanted, elr: Brokers) -> Elected:
-    """Who shall lead: in sync, or eligible, or the last known leader, or anybody (electLeader)."""
+    """Leader choice: ISR, then ELR, then the last known leader, then any active replica (electLeader, KIP-966)."""
     candidates = target.isr or elr  # the ELR counts only once the ISR is empty
     if not parameters.guards(ELECT_IN_SYNC):
         candidates = frozenset(target.replicas)
@@ -155,9 +159,11 @@ def _elect(parameters: Parameters, partition: Registration, target: Wanted, elr:
 
 
 def _last_known_leader_may_lead(parameters: Parameters, partition: Registration, target: Wanted, elr: Brokers) -> bool:
-    """Nobody is known to be complete any more: the last leader has most, and may lead again if it is there.
+    """With ISR and ELR empty the last known leader may be elected, uncleanly, if it is active.
 
-    Builds before KAFKA-19522 was fixed did not look whether it is there (canElectLastKnownLeader).
+    canElectLastKnownLeader.
+
+    Builds before the fix of KAFKA-19522 also elected a last known leader that was fenced.
     """
     if not parameters.elr or target.isr or elr or len(partition.last_known_elr) != 1:
         return False
@@ -165,17 +171,17 @@ def _last_known_leader_may_lead(parameters: Parameters, partition: Registration,
 
 
 def _last_known(parameters: Parameters, partition: Registration, leader: BrokerId) -> tuple[BrokerId, ...]:
-    """The last leader, from when nobody leads until somebody does again (maybeUpdateLastKnownLeader)."""
+    """lastKnownElr: the last leader, kept while the partition has no leader (maybeUpdateLastKnownLeader, KIP-966)."""
     if not parameters.elr or leader == partition.leader:
         return partition.last_known_elr
     return () if leader != NO_LEADER else partition.last_known_elr or (partition.leader,)
 
 
 def _with_epochs(parameters: Parameters, partition: Registration, changed: Registration) -> Registration:
-    """Every change has its partition epoch; a leader epoch only those after which replicas must begin anew.
+    """The epochs after a change: the partition epoch always rises, the leader epoch only in some cases.
 
-    That is with another leader, when replicas are taken from the assignment, and before metadata version 3.6 with
-    every smaller ISR (KAFKA-15021; PartitionRegistration.merge).
+    The leader epoch rises when the leader changes, when replicas leave the assignment, and before metadata version 3.6
+    with every ISR shrink (KAFKA-15021; PartitionRegistration.merge).
     """
     begins_anew = (
         (changed.leader != partition.leader and parameters.guards(EPOCH_OF_LEADER))

@@ -1,4 +1,4 @@
-"""Elections that somebody asks for (ElectLeaders, KIP-460), or that a controller holds on its own from time to time."""
+"""Elections by ElectLeaders (KIP-460) or by the controller itself, and config changes that affect elections."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from lockstep_model.registration import NO_LEADER
 
 
 def elect_preferred(parameters: Parameters, controller: Controller) -> tuple[Controller, Error]:
-    """Let the first replica of the assignment lead, if it is active and in sync.
+    """ElectLeaders(PREFERRED): the first replica of the assignment becomes leader if it is active and in the ISR.
 
-    KRaft elects another one where nobody leads and the first cannot (PartitionChangeBuilder.electPreferredLeader).
+    For a leaderless partition whose preferred replica is not available, KRaft elects another one
+    (PartitionChangeBuilder.electPreferredLeader).
     """
     partition = controller.partition
     if not partition.replicas:
@@ -30,7 +31,11 @@ def elect_preferred(parameters: Parameters, controller: Controller) -> tuple[Con
 
 
 def elect_unclean(parameters: Parameters, controller: Controller) -> tuple[Controller, Error]:
-    """Let anybody lead where nobody does, whatever the topic's unclean.leader.election.enable is."""
+    """ElectLeaders(UNCLEAN) (KIP-460): any active replica may become leader of a leaderless partition.
+
+    The topic's unclean.leader.election.enable does not matter. KRaft: ReplicationControlManager.electLeader; ZooKeeper:
+    Election.leaderForOffline.
+    """
     leader = controller.partition.leader
     if not controller.partition.replicas:
         return controller, Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -45,9 +50,10 @@ def elect_unclean(parameters: Parameters, controller: Controller) -> tuple[Contr
 
 
 def unclean_enabled(parameters: Parameters, controller: Controller) -> Controller:
-    """unclean.leader.election.enable was set to true, as it is in `parameters`: ZooKeeper's controller elects at once.
+    """unclean.leader.election.enable became true (as in `parameters`): ZooKeeper's controller elects at once.
 
-    KafkaController.processTopicUncleanLeaderElectionEnable. KRaft's does not look at it before it has a reason.
+    KafkaController.processTopicUncleanLeaderElectionEnable. The KRaft controller applies the value only at its next
+    partition change or scan.
     """
     if parameters.mode is Mode.KRAFT:
         return controller
@@ -55,9 +61,9 @@ def unclean_enabled(parameters: Parameters, controller: Controller) -> Controlle
 
 
 def scan_leaderless(parameters: Parameters, controller: Controller) -> Controller:
-    """KRaft elects where nobody leads and it may be unclean, every unclean.leader.election.interval.ms.
+    """KRaft, from 3.9: unclean election for leaderless partitions, every unclean.leader.election.interval.ms.
 
-    From 3.9 on (ReplicationControlManager.maybeElectUncleanLeaders).
+    ReplicationControlManager.maybeElectUncleanLeaders; only for topics with unclean.leader.election.enable=true.
     """
     if parameters.mode is Mode.ZK or not parameters.unclean:
         return controller
@@ -67,7 +73,10 @@ def scan_leaderless(parameters: Parameters, controller: Controller) -> Controlle
 def _held(
     parameters: Parameters, controller: Controller, election: Election, otherwise: Error
 ) -> tuple[Controller, Error]:
-    """ReplicationControlManager.electLeader: an election that changes nothing has failed."""
+    """KRaft: ElectLeaders for one partition; an election without effect is an error.
+
+    ReplicationControlManager.electLeader.
+    """
     partition = controller.partition
     target = wanted(parameters, partition, controller.active_brokers())._replace(election=election)
     changed = change(parameters, partition, target)
@@ -75,9 +84,9 @@ def _held(
 
 
 def min_isr_changed(parameters: Parameters, controller: Controller) -> Controller:
-    """min.insync.replicas was set, to whatever value: who was eligible under the old one is so no longer.
+    """KRaft with ELR: any change of min.insync.replicas clears the ELR and the last known ELR (KIP-966).
 
-    ConfigurationControlManager writes a ClearElrRecord; `parameters` are those with the new value.
+    ConfigurationControlManager writes a ClearElrRecord. `parameters` hold the new value.
     """
     partition = controller.partition
     if not parameters.elr or not (partition.elr or partition.last_known_elr):

@@ -1,4 +1,4 @@
-"""A leader asks for another ISR (KIP-497), and is refused for what it does not know."""
+"""AlterPartition: validation order and effect (KIP-497)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lockstep_model.replication.mutants import BROKER_EPOCH_OF_MEMBERS, FENCED_C
 def alter_partition(
     parameters: Parameters, controller: Controller, request: AlterPartition
 ) -> tuple[Controller, Error]:
-    """Change the ISR as its leader asks, or say why not."""
+    """AlterPartition (KIP-497): the controller commits the ISR that the leader proposes, or returns an error."""
     if parameters.mode is Mode.ZK:
         begun, error = begin_alter_partition(parameters, controller, request)
         return begun.finished(), error
@@ -24,7 +24,10 @@ def alter_partition(
 def _alter_partition_kraft(
     parameters: Parameters, controller: Controller, request: AlterPartition
 ) -> tuple[Controller, Error]:
-    """ReplicationControlManager.alterPartition: where it ends a reassignment, another leader may be elected."""
+    """KRaft: ReplicationControlManager.alterPartition.
+
+    If the new ISR completes a reassignment, another leader may be elected; the response is then NEW_LEADER_ELECTED.
+    """
     refusal = _refusal_kraft(parameters, controller, request)
     if refusal is not Error.NONE:
         return controller, refusal
@@ -37,7 +40,10 @@ def _alter_partition_kraft(
 
 
 def _refusal_kraft(parameters: Parameters, controller: Controller, request: AlterPartition) -> Error:
-    """In this order (ReplicationControlManager.validateAlterPartitionData)."""
+    """KRaft: the error of the first check that fails, in this order.
+
+    ReplicationControlManager.validateAlterPartitionData.
+    """
     partition = controller.partition
     broker = controller.broker(request.broker)
     if broker is None or broker.epoch != request.broker_epoch:
@@ -62,21 +68,24 @@ def _refusal_kraft(parameters: Parameters, controller: Controller, request: Alte
 
 
 def _may_join(parameters: Parameters, controller: Controller, request: AlterPartition, member: BrokerId) -> bool:
-    """Whether a broker may be in the ISR (ReplicationControlManager.ineligibleReplicasForIsr)."""
+    """Whether a broker may join the ISR: not fenced or shutting down (KIP-841), broker epoch as proposed (KIP-903).
+
+    ReplicationControlManager.ineligibleReplicasForIsr.
+    """
     if parameters.guards(FENCED_CANNOT_JOIN) and not controller.active(member):  # KIP-841
         return False
     broker, epochs = controller.broker(member), dict(request.epochs)
     if broker is None or member not in epochs or not parameters.guards(BROKER_EPOCH_OF_MEMBERS):
         return broker is not None
-    return epochs[member] == broker.epoch  # KIP-903: not the process that the leader saw catch up
+    return epochs[member] == broker.epoch  # KIP-903: else the broker restarted after it caught up
 
 
 def begin_alter_partition(
     parameters: Parameters, controller: Controller, request: AlterPartition
 ) -> tuple[Controller, Error]:
-    """ZooKeeper's controller writes the ISR, answers, and will end a reassignment that waited for it.
+    """ZooKeeper: KafkaController.tryProcessAlterPartition, then the writes that complete a pending reassignment.
 
-    KafkaController.tryProcessAlterPartition: nobody asks who leads, nor whether the ISR is of the replicas.
+    Unlike KRaft, it checks neither that the sender is the leader nor that the ISR is a subset of the replicas.
     """
     partition = controller.partition
     broker = controller.broker(request.broker)
@@ -89,7 +98,7 @@ def begin_alter_partition(
     if request.leader_epoch < partition.leader_epoch:
         return controller, Error.FENCED_LEADER_EPOCH
     altered = partition._replace(leader=request.broker, isr=request.isr, recovering=request.recovering)
-    if altered == partition:  # before the partition epoch, so that a request can be sent again
+    if altered == partition:  # before the partition-epoch check, so that a retry succeeds
         return controller, Error.NONE
     if parameters.guards(PARTITION_EPOCH_OF_ISR) and request.partition_epoch < partition.partition_epoch:
         return controller, Error.INVALID_UPDATE_VERSION
@@ -103,10 +112,10 @@ def begin_alter_partition(
 
 
 def _ahead(partition: Registration, request: AlterPartition) -> bool:
-    """Whether the leader has seen more than this controller, which then is probably one no longer."""
+    """Whether the request has a higher epoch than this controller, which is then probably no longer the active one."""
     return request.leader_epoch > partition.leader_epoch or request.partition_epoch > partition.partition_epoch
 
 
 def _recovers_badly(partition: Registration, request: AlterPartition) -> bool:
-    """Whether a leader in recovery brings others into the ISR, or one begins to recover that need not (KIP-704)."""
+    """Whether the request enters RECOVERING, or stays in it with more than one ISR member (KIP-704)."""
     return request.recovering and (len(request.isr) > 1 or not partition.recovering)
