@@ -54,7 +54,7 @@ class Fetched(NamedTuple):
     aborted: tuple[Aborted, ...] = ()
     """abortedTransactions that the response must list: a read_committed consumer skips their records."""
     diverging: EpochEnd | None = None
-    """divergingEpoch: the largest epoch of this log that is not above lastFetchedEpoch, and its end offset (KIP-595)."""
+    """divergingEpoch: the largest epoch of this log not above lastFetchedEpoch, and its end offset (KIP-595)."""
     aborted_at_most: tuple[Aborted, ...] = ()
     """abortedTransactions that the response may list: the offset index may not give the end offset of the read."""
 
@@ -96,7 +96,7 @@ def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int |
 
 
 def _diverging(log: Log, request: Fetch) -> EpochEnd | Error | None:
-    """The diverging epoch, or OFFSET_OUT_OF_RANGE if lastFetchedEpoch has no end offset here (Partition.readRecords)."""
+    """The diverging epoch; OFFSET_OUT_OF_RANGE if lastFetchedEpoch has no end offset here (Partition.readRecords)."""
     if request.last_fetched_epoch is None:
         return None
     last = log.end_offset_for(request.last_fetched_epoch)

@@ -120,7 +120,7 @@ def arrive(parameters: Parameters, number: int, sender: Sender, leader: Receiver
 
 
 def replicate(leader: Receiver) -> Outcomes:
-    """All followers fetch to the log end offset, and the high watermark reaches it (Partition.maybeIncrementLeaderHW)."""
+    """All followers fetch to the log end offset; the high watermark reaches it (Partition.maybeIncrementLeaderHW)."""
     yield (leader._replace(high_watermark=leader.log.end),)
 
 
@@ -136,7 +136,7 @@ def elect(leader: Receiver) -> Outcomes:
 
 
 def restart(leader: Receiver) -> Outcomes:
-    """The leader restarts with its log, and with producer state from a snapshot: one batch per producer id (LogLoader)."""
+    """The leader restarts with its log, and with producer state of a snapshot: one batch per producer id."""
     if leader.restarts:
         yield (leader._replace(log=leader.log.restart(leader.log.end), restarts=leader.restarts - 1),)
 

@@ -1,6 +1,6 @@
-"""Which transactions are open on one partition's log, and how far a reader of committed records may read.
+"""Transactions on one partition's log, the last stable offset (LSO), and the aborted transaction index.
 
-Every replica follows its own log and its own high watermark with it (ProducerStateManager, TransactionIndex).
+Every replica derives them from its own log and high watermark (ProducerStateManager, TransactionIndex; KIP-98).
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from lockstep_model.transactions import mutants
 
 
 class Ongoing(NamedTuple):
-    """A transaction whose end is not in the log."""
+    """A transaction without a marker in this log (ongoingTxns)."""
 
     first_offset: Offset
     producer_id: ProducerId
 
 
 class Completed(NamedTuple):
-    """A transaction whose marker is in the log, but not known to be replicated."""
+    """A transaction with its marker in the log, not yet below the high watermark (unreplicatedTxns)."""
 
     first_offset: Offset
     marker_offset: Offset
 
 
 class Aborted(NamedTuple):
-    """What a fetch tells readers of committed records, who drop the records by it (AbortedTxn)."""
+    """An aborted transaction, listed in Fetch responses: read_committed consumers skip its records (AbortedTxn)."""
 
     producer_id: ProducerId
     first_offset: Offset
     marker_offset: Offset
     last_stable_offset: Offset
-    """When its marker was appended: nothing that ends later is below it."""
+    """The LSO when its marker was appended: no transaction whose marker comes later begins below it."""
 
 
 class Transactions(NamedTuple):
-    """Those on one log; the first two are in the order of their first offsets, the last in that of their markers."""
+    """Transactions of one log: ongoing and unreplicated ascend by first offset, aborted by marker offset."""
 
     ongoing: tuple[Ongoing, ...] = ()
     unreplicated: tuple[Completed, ...] = ()
@@ -46,7 +46,7 @@ class Transactions(NamedTuple):
 
 
 def followed(transactions: Transactions, logged: Batch | Marker, offset: Offset) -> Transactions:
-    """After this is in the log."""
+    """Transactions after a batch or marker is appended (ProducerAppendInfo.append, ProducerStateManager.update)."""
     if isinstance(logged, Marker):
         return _ended(transactions, logged, offset)
     if not logged.transactional or any(one.producer_id == logged.producer_id for one in transactions.ongoing):
@@ -56,7 +56,10 @@ def followed(transactions: Transactions, logged: Batch | Marker, offset: Offset)
 
 
 def _ended(transactions: Transactions, marker: Marker, offset: Offset) -> Transactions:
-    """A marker where nothing is open changes nothing (ProducerAppendInfo.appendEndTxnMarker, completeTxn)."""
+    """Transactions after a marker (ProducerAppendInfo.appendEndTxnMarker, ProducerStateManager.completeTxn).
+
+    A marker without an ongoing transaction changes nothing.
+    """
     mine = next((one for one in transactions.ongoing if one.producer_id == marker.producer_id), None)
     if mine is None:
         return transactions
@@ -75,14 +78,14 @@ def _ended(transactions: Transactions, marker: Marker, offset: Offset) -> Transa
 
 
 def replicated(transactions: Transactions, high_watermark: Offset) -> Transactions:
-    """The high watermark passed some markers (ProducerStateManager.onHighWatermarkUpdated)."""
+    """Markers below the high watermark are replicated (ProducerStateManager.onHighWatermarkUpdated)."""
     return transactions._replace(
         unreplicated=tuple(one for one in transactions.unreplicated if one.marker_offset >= high_watermark)
     )
 
 
 def first_unstable_offset(transactions: Transactions, parameters: Parameters) -> Offset | None:
-    """Where the first transaction begins that is open, or whose end could still be lost."""
+    """First offset of the oldest ongoing or unreplicated transaction (ProducerStateManager.firstUnstableOffset)."""
     starts: list[Offset] = []
     if parameters.guards(mutants.OPEN_HOLDS_LSO):
         starts += [one.first_offset for one in transactions.ongoing]
@@ -92,13 +95,13 @@ def first_unstable_offset(transactions: Transactions, parameters: Parameters) ->
 
 
 def last_stable_offset(transactions: Transactions, high_watermark: Offset, parameters: Parameters) -> Offset:
-    """Where readers of committed records stop (UnifiedLog.lastStableOffset)."""
+    """The LSO: the first unstable offset, at most the high watermark (UnifiedLog.lastStableOffset)."""
     unstable = first_unstable_offset(transactions, parameters)
     return high_watermark if unstable is None else min(unstable, high_watermark)
 
 
 def aborted_between(transactions: Transactions, start: Offset, end: Offset) -> tuple[Aborted, ...]:
-    """What a fetch of these offsets lists (TransactionIndex.collectAbortedTxns)."""
+    """The abortedTransactions of a Fetch response for these offsets (TransactionIndex.collectAbortedTxns)."""
     listed = []
     for one in transactions.aborted:
         if one.marker_offset >= start and one.first_offset < end:
@@ -111,9 +114,9 @@ def aborted_between(transactions: Transactions, start: Offset, end: Offset) -> t
 def readable(
     logged: Iterable[tuple[Offset, Batch | Marker]], aborted: Iterable[Aborted], end: Offset
 ) -> Iterable[Offset]:
-    """The offsets of the records that a reader of committed records is given (CompletedFetch.nextFetchedRecord).
+    """Offsets of the records that a read_committed consumer returns (CompletedFetch.nextFetchedRecord).
 
-    It reads whole batches: the last stable offset is never inside of one.
+    The consumer reads whole batches: the LSO is never inside a batch.
     """
     waiting = sorted(aborted, key=lambda one: one.first_offset)
     dropped: set[ProducerId] = set()

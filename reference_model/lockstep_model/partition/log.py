@@ -1,8 +1,8 @@
-"""The log of one replica: records, each with the epoch of the leader that wrote it, and what is kept beside them.
+"""The log of one replica: records with their leader epochs, the leader epoch cache, and producer state (UnifiedLog).
 
-Where epochs begin is kept (LeaderEpochFileCache), because an epoch is known before its first record is: a leader enters
-its epoch as soon as it is elected. Followers find the end of what they share with a leader by it. What is known of
-producers is kept too, and outlives their records (`known_producers`).
+The leader epoch cache (LeaderEpochFileCache) is kept beside the records because an epoch may have no record: a new
+leader assigns its epoch at its log end offset before it appends. Followers truncate by this cache (KIP-101, KIP-279).
+Producer state outlives the records of its producers (`known_producers`).
 """
 
 from __future__ import annotations
@@ -26,72 +26,72 @@ class Record(NamedTuple):
     """One record at one offset."""
 
     epoch: Epoch
-    """Of the leader that appended it."""
+    """partitionLeaderEpoch: the epoch of the leader that appended it."""
     value: int
-    """What tells it from all others."""
+    """The identity of the record: unique in the partition."""
     batch: Batch | Marker | None = None
-    """The batch that begins with it, where its producer has an id."""
+    """The batch whose base offset this is, if the batch has a producer id."""
 
 
 class EpochStart(NamedTuple):
-    """Where an epoch begins (EpochEntry)."""
+    """A leader epoch and its start offset (EpochEntry)."""
 
     epoch: Epoch
     start: Offset
 
 
 class EpochEnd(NamedTuple):
-    """Where an epoch ends: the answer to OffsetForLeaderEpoch, and how a leader tells a follower of divergence."""
+    """A leader epoch and its end offset, as in OffsetForLeaderEpoch responses and in divergingEpoch of Fetch."""
 
     epoch: Epoch
     end: Offset
 
 
 class Log(NamedTuple):
-    """Records at the offsets from `start` on, the leader epoch cache, and what is known of producers."""
+    """Records from the log start offset on, the leader epoch cache, and producer state (UnifiedLog)."""
 
     records: tuple[Record, ...] = ()
     start: Offset = 0
     epochs: tuple[EpochStart, ...] = ()
-    """Ascending in both."""
+    """The leader epoch cache, ascending by epoch and by start offset."""
     producers: KnownProducers | None = None
-    """None as long as none with an id has written: most logs that are explored have no more than records."""
+    """Producer state; None until a batch with a producer id is appended, which keeps states of the search small."""
 
     @property
     def known(self) -> KnownProducers:
-        """What is known of producers."""
+        """Producer state, empty if no batch had a producer id."""
         return self.producers or NOBODY_KNOWN
 
     @property
     def end(self) -> Offset:
-        """The log end offset: that of the next record."""
+        """The log end offset (LEO): the offset of the next record."""
         return self.start + len(self.records)
 
     @property
     def latest_epoch(self) -> Epoch:
-        """What a follower sends as the last fetched epoch; NO_EPOCH if it knows none."""
+        """The latest epoch of the cache, sent as lastFetchedEpoch; NO_EPOCH if it is empty (UnifiedLog.latestEpoch)."""
         return self.epochs[-1].epoch if self.epochs else NO_EPOCH
 
     def read(self, offset: Offset, end: Offset) -> tuple[Record, ...]:
-        """The records from an offset on, up to an end."""
+        """The records from `offset` up to, not including, `end`."""
         return self.records[max(offset - self.start, 0) : max(end - self.start, 0)]
 
     def batches(self) -> Iterator[tuple[Offset, Batch | Marker]]:
-        """The batches of producers with an id, and where each begins."""
+        """The batches that have a producer id, each with its base offset."""
         for index, record in enumerate(self.records):
             if record.batch is not None:
                 yield self.start + index, record.batch
 
     def transactions(self, high_watermark: Offset) -> Transactions:
-        """Those that are open, over and perhaps not replicated yet, and aborted, as of this high watermark."""
+        """Transactions with this high watermark: those with a marker below it are replicated."""
         return replicated(self.known.transactions, high_watermark)
 
     def last_stable_offset(self, high_watermark: Offset, parameters: Parameters) -> Offset:
-        """Where readers of committed records stop, which is not below the start (maybeIncrementFirstUnstableOffset)."""
+        """The LSO, at least the log start offset (UnifiedLog.maybeIncrementFirstUnstableOffset)."""
         return max(last_stable_offset(self.transactions(high_watermark), high_watermark, parameters), self.start)
 
     def append(self, records: Iterable[Record]) -> Log:
-        """As a leader or a follower does: a record of a new epoch begins it (UnifiedLog.append)."""
+        """Append as leader or follower; the first record of an epoch assigns its start offset (UnifiedLog.append)."""
         log = self
         for record in records:
             log = log.assign(record.epoch, log.end)
@@ -100,13 +100,13 @@ class Log(NamedTuple):
         return log
 
     def roll(self) -> Log:
-        """The next record goes to a new segment."""
+        """Roll the active segment at the log end offset (UnifiedLog.roll)."""
         return self._replace(producers=self.producers and self.producers.rolled(self.end))
 
     def assign(self, epoch: Epoch, start: Offset) -> Log:
-        """Enter where an epoch begins, over whatever contradicts it (LeaderEpochFileCache.assign).
+        """Assign a start offset to an epoch, and drop conflicting entries (LeaderEpochFileCache.assign).
 
-        An epoch without records gives way to the next one, which begins at the same offset.
+        An epoch without records is dropped for the next epoch with the same start offset.
         """
         if self.epochs and self.epochs[-1].epoch == epoch and self.epochs[-1].start <= start:
             return self
@@ -114,7 +114,10 @@ class Log(NamedTuple):
         return self._replace(epochs=(*kept, EpochStart(epoch, start)))
 
     def end_offset_for(self, epoch: Epoch) -> EpochEnd | None:
-        """The largest epoch here that is not above this one, and where it ends (LeaderEpochFileCache.endOffsetFor)."""
+        """The largest epoch not above the requested one, and its end offset (LeaderEpochFileCache.endOffsetFor).
+
+        None is UNDEFINED_EPOCH: the requested epoch is undefined, or above all epochs of the cache.
+        """
         if epoch == NO_EPOCH:
             return None
         if epoch == self.latest_epoch:
@@ -126,10 +129,10 @@ class Log(NamedTuple):
         return EpochEnd(floor, higher.start)
 
     def truncate(self, end: Offset) -> Log:
-        """Cut the log back to this end (UnifiedLog.truncateTo).
+        """Truncate to this log end offset (UnifiedLog.truncateTo, LeaderEpochFileCache.truncateFromEnd).
 
-        An epoch that begins at the end goes too, even if no record does: a leader that was deposed before it appended
-        anything has entered one.
+        An epoch that starts at the new end is dropped too, even if no record is: a leader that lost leadership before
+        its first append had assigned one.
         """
         end = min(end, self.end)
         start = min(self.start, end)
@@ -144,14 +147,14 @@ class Log(NamedTuple):
         )
 
     def restart(self, end: Offset) -> Log:
-        """As a broker finds it when it comes back, with what was on the disk up to this end (LogLoader.load)."""
+        """The log after a broker restart, with the records below `end` on disk (LogLoader.load)."""
         log = self.truncate(end)
         return log._replace(producers=log.producers and log.producers.restarted(log.batches(), log.start, log.end))
 
     def delete_before(self, start: Offset) -> Log:
-        """Move the log start up; the epoch that it falls into begins there (LeaderEpochFileCache.truncateFromStart).
+        """Raise the log start offset; the epoch that contains it starts there (LeaderEpochFileCache.truncateFromStart).
 
-        Producers are known as before, even those of which nothing is left (onLogStartOffsetIncremented).
+        Producer state stays, even of producers without a record left (onLogStartOffsetIncremented).
         """
         if start <= self.start:
             return self
@@ -165,5 +168,5 @@ class Log(NamedTuple):
 
 
 def starting_at(start: Offset) -> Log:
-    """An empty log, as after a follower found its end below the start of the leader's (truncateFullyAndStartAt)."""
+    """An empty log, after a follower's LEO was below the leader's log start (UnifiedLog.truncateFullyAndStartAt)."""
     return Log(start=start)
