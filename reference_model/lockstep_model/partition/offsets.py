@@ -1,4 +1,4 @@
-"""Questions about offsets: ListOffsets, and where an epoch ends."""
+"""ListOffsets and OffsetForLeaderEpoch requests to one replica."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from lockstep_model.partition.replica import Replica, refusal
 NO_OFFSET: Offset = -1
 EPOCH_IS_TOLD = 4
 EPOCH_AND_OFFSET_NOT_AVAILABLE = 5
-"""From which version on ListOffsets is answered with an epoch, and with an error of its own (KafkaApis)."""
+"""ListOffsets responses have a leader epoch from version 4 on, OFFSET_NOT_AVAILABLE from version 5 on (KafkaApis)."""
 
 
 class Timestamp(IntEnum):
-    """Those that stand for an offset (ListOffsetsRequest)."""
+    """Special timestamps of ListOffsets (ListOffsetsRequest)."""
 
     LATEST = -1
     EARLIEST = -2
 
 
 class ListOffsets(NamedTuple):
-    """Somebody asks for the first or the last offset."""
+    """A ListOffsets request of a client or a follower for the earliest or the latest offset."""
 
     timestamp: Timestamp
     isolation: Isolation = Isolation.READ_UNCOMMITTED
-    """LOG_END for other replicas, and for the debugging replica id -2, which any replica answers."""
+    """LOG_END for followers, and for the debugging replica id -2, which a follower answers too."""
     leader_epoch: int | None = None
     of_leader_only: bool = True
     version: int = EPOCH_AND_OFFSET_NOT_AVAILABLE
-    """Of the request; those before 1 are answered with a list, and not here."""
+    """Version of the request; version 0, whose response is a list of offsets, is not modelled."""
 
 
 class Listed(NamedTuple):
-    """The answer."""
+    """The ListOffsets response."""
 
     error: Error
     offset: Offset = NO_OFFSET
@@ -45,7 +45,7 @@ class Listed(NamedTuple):
 
 
 def list_offsets(parameters: Parameters, replica: Replica, request: ListOffsets) -> Listed:
-    """A replica tells an offset, as the version of the request has it (KafkaApis.handleListOffsetRequestV1AndAbove)."""
+    """ListOffsets response in the form of the request's version (KafkaApis.handleListOffsetRequestV1AndAbove)."""
     listed = _listed(parameters, replica, request)
     if listed.error is Error.OFFSET_NOT_AVAILABLE and request.version < EPOCH_AND_OFFSET_NOT_AVAILABLE:
         return Listed(Error.LEADER_NOT_AVAILABLE)
@@ -53,12 +53,12 @@ def list_offsets(parameters: Parameters, replica: Replica, request: ListOffsets)
 
 
 def _listed(parameters: Parameters, replica: Replica, request: ListOffsets) -> Listed:
-    """Partition.fetchOffsetForTimestamp"""
+    """Offset and leader epoch for a timestamp, independent of the version (Partition.fetchOffsetForTimestamp)."""
     error = refusal(replica, request.leader_epoch, leader_only=request.of_leader_only)
     if error is not Error.NONE:
         return Listed(error)
     if request.timestamp is Timestamp.EARLIEST:
-        start = replica.log.start  # and the epoch that begins there, be it without a record yet
+        start = replica.log.start  # with the epoch that the cache has for it, even if that epoch has no record yet
         epoch = next((entry.epoch for entry in replica.log.epochs if entry.start <= start), NO_EPOCH)
         return Listed(Error.NONE, start, epoch)
     if request.isolation is not Isolation.LOG_END and _high_watermark_unknown(replica):
@@ -67,19 +67,19 @@ def _listed(parameters: Parameters, replica: Replica, request: ListOffsets) -> L
 
 
 def _high_watermark_unknown(replica: Replica) -> bool:
-    """A new leader's high watermark may be behind what clients have seen until it has reached its epoch (KIP-207)."""
+    """A new leader's high watermark may be below offsets clients saw until it reaches the epoch's start (KIP-207)."""
     return replica.leadership is not None and replica.high_watermark < replica.leadership.epoch_start
 
 
 class OffsetForLeaderEpoch(NamedTuple):
-    """A consumer or a follower asks where an epoch ends, to see whether its log was truncated (KIP-320)."""
+    """An OffsetForLeaderEpoch request: a consumer or follower detects truncation by an epoch's end offset (KIP-320)."""
 
     epoch: Epoch
     leader_epoch: int | None = None
 
 
 class EndOfEpoch(NamedTuple):
-    """The answer: the largest epoch that is not above the one asked for, and its end."""
+    """The OffsetForLeaderEpoch response: the largest epoch not above the requested one, and its end offset."""
 
     error: Error
     epoch: Epoch = NO_EPOCH
@@ -87,7 +87,7 @@ class EndOfEpoch(NamedTuple):
 
 
 def offset_for_leader_epoch(replica: Replica, request: OffsetForLeaderEpoch) -> EndOfEpoch:
-    """A leader tells where an epoch ends; what it does not know has no end (Partition.lastOffsetForLeaderEpoch)."""
+    """The leader's end offset for an epoch; -1 if its cache has none (Partition.lastOffsetForLeaderEpoch)."""
     error = refusal(replica, request.leader_epoch)
     if error is not Error.NONE:
         return EndOfEpoch(error)

@@ -1,4 +1,4 @@
-"""A client produces: what the leader answers at once, and what to who waits until the record is committed."""
+"""Produce: the immediate response, and the delayed one for acks=all (ReplicaManager.appendRecords, DelayedProduce)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lockstep_model.replication import mutants
 
 
 class Acks(IntEnum):
-    """Whose copies a producer waits for."""
+    """The acks setting of a producer: none, the leader, or all in-sync replicas."""
 
     ALL = -1
     NONE = 0
@@ -22,36 +22,36 @@ class Acks(IntEnum):
 
 
 class Produce(NamedTuple):
-    """One batch of records."""
+    """A Produce request with one batch for one partition."""
 
     acks: int
-    """One of `Acks`, or what no client should send."""
+    """One of `Acks`; any other value is answered with INVALID_REQUIRED_ACKS."""
     values: tuple[int, ...]
     batch: Batch | None = None
-    """What an idempotent or transactional producer says of it."""
+    """Producer id, epoch and sequences, if the producer is idempotent or transactional."""
     guard: Offset | None = None
-    """Its verification, as far as it was verified (KIP-890)."""
+    """The VerificationGuard of a transactional batch that was verified with the coordinator (KIP-890)."""
     corrupt: bool = False
-    """Whether its checksum is not that of its bytes."""
+    """Whether the CRC of the batch does not match its bytes."""
 
 
 class Produced(NamedTuple):
-    """The answer."""
+    """The Produce response."""
 
     error: Error
     offset: Offset | None = None
-    """Of the first record."""
+    """baseOffset: the offset of the first record."""
 
 
 class Waiting(NamedTuple):
-    """Appended, and answered when the high watermark has reached `until` (DelayedProduce)."""
+    """A delayed acks=all response: sent when the high watermark has reached `until` (DelayedProduce)."""
 
     offset: Offset
     until: Offset
 
 
 class Unanswered(NamedTuple):
-    """A producer with acks=0 is told nothing, but if its batch was refused the connection is closed (KafkaApis)."""
+    """acks=0 gets no response; after an error the broker closes the connection (KafkaApis.handleProduceRequest)."""
 
     closed: bool = False
 
@@ -62,18 +62,18 @@ Reply: TypeAlias = Produced | Waiting | Unanswered
 def produce(
     parameters: Parameters, replica: Replica, request: Produce, verification: Verification | None = None
 ) -> tuple[Replica, Reply]:
-    """A broker gets a batch (ReplicaManager.appendRecords)."""
-    if request.acks not in frozenset(Acks):  # before anybody looks for the partition: isValidRequiredAcks
+    """A broker handles a Produce request: validate, append, respond or delay (ReplicaManager.appendRecords)."""
+    if request.acks not in frozenset(Acks):  # checked before the partition is looked up: isValidRequiredAcks
         return replica, Produced(Error.INVALID_REQUIRED_ACKS)
     error = refusal(parameters, replica, request)
     if error is not Error.NONE:
         return replica, _refused(request, error)
-    if request.corrupt:  # before anybody looks at its producer: UnifiedLog.analyzeAndValidateRecords
+    if request.corrupt:  # the CRC is checked before producer state: UnifiedLog.analyzeAndValidateRecords
         return replica, _refused(request, Error.CORRUPT_MESSAGE)
     checked = _checked(parameters, replica, request, verification)
     if isinstance(checked, Error):
         return replica, _refused(request, checked)
-    if checked is not None:  # a duplicate, answered like the batch that it repeats
+    if checked is not None:  # a duplicate batch gets the response of the original
         return replica, _appended(parameters, replica, request, checked)
     offset = replica.log.end
     batches = (request.batch, *(None for _ in request.values))
@@ -85,7 +85,7 @@ def produce(
 
 
 def refusal(parameters: Parameters, replica: Replica, request: Produce) -> Error:
-    """Why nothing is appended: the ISR that counts is the committed one (Partition.appendRecordsToLeader)."""
+    """Error before the append; acks=all counts the committed ISR, not the maximal (Partition.appendRecordsToLeader)."""
     leadership = replica.leadership
     if leadership is None:
         return not_hosted(replica) or Error.NOT_LEADER_OR_FOLLOWER
@@ -97,7 +97,10 @@ def refusal(parameters: Parameters, replica: Replica, request: Produce) -> Error
 def _checked(
     parameters: Parameters, replica: Replica, request: Produce, verification: Verification | None
 ) -> Offset | Error | None:
-    """Why a producer's batch is refused, or where it is already; None if it is to be appended."""
+    """Validation of an idempotent batch: an error, the offset of its duplicate, or None if it is to be appended.
+
+    UnifiedLog.analyzeAndValidateProducerState.
+    """
     if request.batch is None:
         return None
     entry = replica.log.known.entry(request.batch.producer_id)
@@ -121,9 +124,10 @@ def _appended(parameters: Parameters, replica: Replica, request: Produce, offset
 
 
 def complete(parameters: Parameters, replica: Replica, waiting: Waiting) -> Produced | None:
-    """What is answered to who waits, once there is something to say (Partition.checkEnoughReplicasReachOffset).
+    """The delayed acks=all response; None until the high watermark is there (Partition.checkEnoughReplicasReachOffset).
 
-    Where the high watermark stays below min.insync.replicas the second error is rare: the time runs out first.
+    From 3.7 on NOT_ENOUGH_REPLICAS_AFTER_APPEND is rare: below min.insync.replicas the high watermark does not advance
+    (KIP-966), so the request ends with REQUEST_TIMED_OUT first.
     """
     leadership = replica.leadership
     if leadership is None:
@@ -136,11 +140,11 @@ def complete(parameters: Parameters, replica: Replica, waiting: Waiting) -> Prod
 
 
 EXPIRED = Produced(Error.REQUEST_TIMED_OUT)
-"""What is answered to who still waits after request.timeout.ms: the records stay where they are (DelayedProduce)."""
+"""The acks=all response after the request's timeout: the records stay in the log (DelayedProduce.onExpiration)."""
 
 
 class Outcome(IntEnum):
-    """What a producer knows after an answer."""
+    """What a Produce response tells the producer of its records."""
 
     APPENDED = 0
     REFUSED = 1
@@ -148,11 +152,12 @@ class Outcome(IntEnum):
 
 
 def outcome(request: Produce, reply: Produced | Unanswered) -> Outcome:
-    """Whether the records are in the log, as far as the answer tells.
+    """Whether the records were appended, as far as the Produce response tells.
 
-    A leader that was deposed answers the same to what it had appended as to what it did not take.
+    For acks=all NOT_LEADER_OR_FOLLOWER is ambiguous: a broker that does not lead sends it, and so does a leader that
+    appended the batch and then lost leadership.
     """
-    if isinstance(reply, Unanswered):  # a broker that closes the connection may as well have died after it appended
+    if isinstance(reply, Unanswered):  # a closed connection may also mean that the broker died after the append
         return Outcome.UNKNOWN
     if reply.error is Error.NONE:
         return Outcome.APPENDED
