@@ -1,8 +1,9 @@
-"""What happens to the transactions of one transactional id without anybody seeing it, as rules of the reference model.
+"""Hidden transitions of one transactional id: its coordinator, verification by the leader, and markers.
 
-Its coordinator is one part of a state, whichever broker that is: what it has on record is replicated before it answers.
-Requests of the client, and what the leader of the partition asks it about a transactional batch, are answered by it.
-When a transaction is decided it has a marker written to the partition, which is a record like others there.
+The coordinator is one part of a state, whichever broker it is: its metadata is replicated in __transaction_state before
+it responds. It handles the client's InitProducerId, AddPartitionsToTxn and EndTxn, and the verification that a
+partition leader requests for a transactional batch (KIP-890). After EndTxn it sends WriteTxnMarkers to the partition
+leader, which appends the marker like any other record, with acks=all.
 """
 
 from __future__ import annotations
@@ -43,46 +44,48 @@ from lockstep_model.transactions.coordinator import (
 CoordinatorRequest = InitProducerId | AddPartitionsToTxn | EndTxn
 
 PARTITION = 0
-"""The one that is walked on."""
+"""The partition under test; a transaction contains no other."""
 UNSETTLED = (
     Error.NOT_COORDINATOR,
     Error.COORDINATOR_LOAD_IN_PROGRESS,
     Error.COORDINATOR_NOT_AVAILABLE,
     Error.CONCURRENT_TRANSACTIONS,
 )
-"""What is answered instead while the coordinator moves or cannot replicate; the last, while it waits for that."""
+"""Errors that a coordinator may return while it moves, loads its log or cannot replicate; the last one also while an
+earlier append to __transaction_state is pending."""
 NO_ID: ProducerId = -7
-"""The next that is free, which nobody knows: no walk is so long that the epochs of one are used up."""
+"""In place of a newly allocated producer id. A walk never needs one: it is too short to exhaust a producer's epochs."""
 
 
 def asks_coordinator(operation: object) -> bool:
-    """Whether it is a request to a transactional id's coordinator."""
+    """Whether an operation is an unhandled request to the transaction coordinator."""
     return isinstance(operation, Asked) and isinstance(operation.request, CoordinatorRequest)
 
 
 def is_transactional(operation: object) -> bool:
-    """Whether it is a batch of a transaction."""
+    """Whether an operation is an unhandled Produce request with a transactional batch."""
     if not isinstance(operation, Asked) or not isinstance(operation.request, Produce):
         return False
     return operation.request.batch is not None and operation.request.batch.transactional
 
 
 def is_decided(transactions: Transactions) -> bool:
-    """Whether markers are under way, or the end is yet to be put on record."""
+    """Whether the transaction is in PrepareCommit or PrepareAbort: its markers, or its Complete record, are pending."""
     return transactions.transactional is not None and transactions.transactional.state in coordinator.PREPARED
 
 
 def has_late_markers(transactions: Transactions) -> bool:
-    """Whether more copies of a marker are under way than the one that is waited for."""
+    """Whether duplicates of a marker are under way, besides the one that the coordinator waits for."""
     return bool(transactions.late)
 
 
 def sent_again(parameters: Parameters, transactions: Transactions) -> Transactions:
-    """With the copies of a marker that a coordinator sends when it loads its log again (`TransactionCoordinator`).
+    """With one duplicate marker for each reload of the coordinator's log (TransactionCoordinator.onElection).
 
-    onElection drops what is queued, not what was sent, and its epoch has not risen, so that nobody fences the copy from
-    before: all are written. One may be answered, and the transaction over, before the next comes. Where it was told to
-    before the transaction was decided it may hear of it after that; if it did not, there is a copy that never comes.
+    onElection removes queued markers, but not those already sent. The coordinator epoch stays the same, so the
+    partition leader does not fence the earlier copy, and appends all of them. The transaction may be complete before
+    the next copy arrives. A reload that was decided before EndTxn may be carried out after it, and then sends a copy
+    too. If it was carried out before, this copy stays in the state but need never be appended.
     """
     marker = _awaited(transactions)
     if marker is None or not parameters.coordinator_reloads:
@@ -92,7 +95,7 @@ def sent_again(parameters: Parameters, transactions: Transactions) -> Transactio
 
 
 def _awaited(transactions: Transactions) -> Marker | None:
-    """The marker of which the coordinator has yet to learn that the partition has it."""
+    """The marker for which the coordinator waits: the partition is not yet known to have it."""
     transactional = transactions.transactional
     if transactional is None or PARTITION not in transactional.unmarked:
         return None
@@ -100,24 +103,26 @@ def _awaited(transactions: Transactions) -> Marker | None:
 
 
 def is_uncertain(transactions: Transactions) -> bool:
-    """Whether the next coordinator may know what this one does not."""
+    """Whether a new coordinator may load other metadata than the current one has."""
     return bool(transactions.logged)
 
 
 class TransactionRules:
-    """Each is one thing that may happen, and what then stands in place of the parts that it reads."""
+    """The effects of the rules; each yields what replaces the parts that its rule reads."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
-    # What a client asks for
+    # Client requests to the coordinator
 
     def coordinates(
         self, asked: Asked, around: Surroundings, transactions: Transactions
     ) -> Iterator[tuple[Answered, Surroundings, Transactions]]:
-        """The coordinator does what a client asks for, or says why not.
+        """Coordinator handles InitProducerId, AddPartitionsToTxn or EndTxn (TransactionCoordinator.handle...).
 
-        One that could not replicate it in time says that it is not available, and may have it in its log all the same.
+        Unless it is steady, it may return a retriable error instead. A coordinator that could not replicate its append
+        in time returns COORDINATOR_NOT_AVAILABLE, and the append may be in __transaction_state all the same
+        (TransactionStateManager.appendTransactionToLog).
         """
         for known in self.on_record(transactions):
             after, answer = self.answered(known.transactional, asked)
@@ -130,7 +135,10 @@ class TransactionRules:
                         yield Answered(Answer(error)), around, failed
 
     def on_record(self, transactions: Transactions) -> Iterator[Transactions]:
-        """What whoever coordinates knows: the same as before, or if it is another one, what the log tells it."""
+        """Metadata of the coordinator: as before or, if it may have moved, as a new coordinator loads it from the log.
+
+        The log does not hold everything, for example not the last producer epoch (`coordinator.loaded`).
+        """
         yield transactions
         if transactions.moved and transactions.transactional is not None:
             loaded = coordinator.loaded(transactions.transactional, self.parameters)
@@ -138,7 +146,7 @@ class TransactionRules:
                 yield transactions._replace(transactional=loaded)
 
     def answered(self, transactional: Transactional | None, asked: Asked) -> tuple[Transactional | None, Answer]:
-        """What the coordinator has on record afterwards, and what it says."""
+        """The coordinator's metadata after a request, and its response; before EndTxn v5 that carries no producer."""
         request = asked.request
         match request:
             case InitProducerId():
@@ -150,12 +158,17 @@ class TransactionRules:
                 raised = versions.raises_epoch(request.version, self.parameters)
                 return after, answer if raised else Answer(answer.error)
 
-    # What a client writes
+    # Transactional writes
 
     def admits(
         self, b: BrokerId, asked: Asked, around: Surroundings, broker: Broker, transactions: Transactions
     ) -> Iterator[tuple[Admitted | Answered, Surroundings, Broker, Transactions]]:
-        """The leader asks the coordinator about a batch that begins a transaction, or has it add the partition."""
+        """Leader verifies the first transactional batch with the coordinator, or has it add the partition (KIP-890).
+
+        ReplicaManager.maybeStartTransactionVerificationForPartition, AddPartitionsToTxnManager. A broker that does not
+        lead the partition returns its error without verification. The coordinator may be unreachable unless it is
+        steady.
+        """
         if not acts(around, broker):
             return
         replica, request = broker.replica, asked.request
@@ -189,7 +202,10 @@ class TransactionRules:
     def appends(
         self, admitted: Admitted, around: Surroundings, broker: Broker, transactions: Transactions
     ) -> Iterator[tuple[Waits | Answered, Surroundings, Broker, Transactions]]:
-        """The leader appends a batch that it may, unless something has changed meanwhile."""
+        """Leader appends a verified batch, or rejects it because its state has changed since the verification.
+
+        For example the leadership moved, or a marker has invalidated the verification guard (UnifiedLog.append).
+        """
         if not acts(around, broker):
             return
         request, replica = admitted.request, broker.replica
@@ -205,14 +221,15 @@ class TransactionRules:
         elif admitted.reply in (None, reply):
             yield Answered(reply), around, written, transactions
 
-    # What the coordinator does by itself
+    # Markers and coordinator failover
 
     def marks(
         self, transactions: Transactions, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
-        """The leader takes a marker, with acks=all. It is sent again to who leads next, or if the answer may be lost.
+        """Leader appends the transaction marker, with acks=all (KafkaApis.handleWriteTxnMarkersRequest).
 
-        (TransactionMarkerRequestCompletionHandler: what can be tried again, and disconnections; onElection.)
+        The coordinator sends it again to the next leader, after a retriable error or a disconnection
+        (TransactionMarkerRequestCompletionHandler), and after a reload or failover (TransactionCoordinator.onElection).
         """
         marker = _awaited(transactions)
         if marker is None:
@@ -223,9 +240,10 @@ class TransactionRules:
     def marks_late(
         self, transactions: Transactions, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
-        """The leader takes one more copy, whatever has become of the transaction, unless its epoch is too old.
+        """Leader appends a duplicate marker, whatever the transaction's state, unless its producer epoch is too old.
 
-        Not before the copy that it has is answered, for both come over one connection (SocketServer's Processor).
+        A leader takes the next copy only after it has responded to the one before, for both arrive over one connection,
+        which is muted until the response is sent (SocketServer's Processor).
         """
         copies = (transactions.sent, *(copy.sent for copy in transactions.late))
         if any(one is not None and self._waits(one, broker) for one in copies):
@@ -235,12 +253,12 @@ class TransactionRules:
             if broker.replica.leader_epoch < copy.since:
                 continue
             if transactions.sent is None and copy.marker == awaited:
-                continue  # they are all alike: it takes the one that is waited for first
+                continue  # copies are identical, so the one that the coordinator waits for may as well be the first
             for sent, after in self._taken(copy.marker, copy.sent, around, broker):
                 yield transactions.with_late(place, sent), around, after
 
     def _waits(self, sent: MarkerSent, broker: Broker) -> bool:
-        """Whether a broker has taken a marker and has yet to answer."""
+        """Whether a broker has appended this marker and has yet to respond, because it is not committed."""
         replica = broker.replica
         here = (sent.broker, sent.incarnation) == (replica.broker, replica.broker_epoch)
         return here and produce.complete(self.parameters, replica, sent.waiting) is None
@@ -248,7 +266,12 @@ class TransactionRules:
     def _taken(
         self, marker: Marker, sent: MarkerSent | None, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[MarkerSent, Broker]]:
-        """A broker takes a marker, unless it does not lead or has it already and was not asked again."""
+        """Leader appends a marker and waits for the high watermark.
+
+        Guard: the broker leads and may append with acks=all, the marker's producer epoch is valid
+        (ProducerAppendInfo.appendEndTxnMarker), and this leader epoch has not appended the marker already unless the
+        response was lost.
+        """
         replica = broker.replica
         if not acts(around, broker):
             return
@@ -267,9 +290,9 @@ class TransactionRules:
     def completes(
         self, transactions: Transactions, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
-        """The coordinator learns that the marker is replicated, and the transaction is over.
+        """Coordinator gets the WriteTxnMarkers response, and completes the transaction or sends the marker again.
 
-        Or that it is not, as where the ISR has become too small after it was appended: then it sends it again.
+        An error such as NOT_ENOUGH_REPLICAS_AFTER_APPEND means that the marker was appended and is sent once more.
         """
         sent = transactions.sent
         if sent is None or sent.marker != _awaited(transactions):
@@ -283,10 +306,11 @@ class TransactionRules:
     def completes_late(
         self, transactions: Transactions, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
-        """The coordinator learns that another copy is replicated, and takes it for the one that it waits for.
+        """Coordinator gets the response to a duplicate marker, and completes the transaction that it waits for now.
 
-        That one is then the other copy. Nobody looks which transaction was meant, only at the coordinator's epoch
-        (TransactionMarkerRequestCompletionHandler); where none is being ended it is an error that changes nothing.
+        TransactionMarkerRequestCompletionHandler compares only the coordinator epoch, not the transaction. The marker
+        for which the coordinator waited becomes a duplicate in its turn. If no transaction is being completed, the
+        response changes nothing.
         """
         for place, copy in enumerate(transactions.late):
             reply = None if copy.sent is None else self._replicated(copy.sent, around, broker)
@@ -303,9 +327,9 @@ class TransactionRules:
             yield rest, around, broker
 
     def _replicated(self, sent: MarkerSent, around: Surroundings, broker: Broker) -> Produced | None:
-        """What the leader that has taken a marker says of it; None while that is nothing.
+        """The response of the leader that appended a marker; None while it has not responded.
 
-        In ZooKeeper mode a process registers anew when its session was over, and answers all the same.
+        In ZooKeeper mode a broker whose session expired registers again within the same process, and still responds.
         """
         replica = broker.replica
         same = self.parameters.mode is Mode.ZK or replica.broker_epoch == sent.incarnation
@@ -314,7 +338,7 @@ class TransactionRules:
         return produce.complete(self.parameters, replica, sent.waiting)
 
     def _ended(self, transactions: Transactions) -> Transactions:
-        """With the end of the transaction on record."""
+        """The coordinator has replicated CompleteCommit or CompleteAbort."""
         assert transactions.transactional is not None
         return transactions.wrote(
             coordinator.complete(coordinator.marked(transactions.transactional, PARTITION), self.parameters)
@@ -323,7 +347,7 @@ class TransactionRules:
     def completes_without_markers(
         self, transactions: Transactions, around: Surroundings
     ) -> Iterator[tuple[Transactions, Surroundings]]:
-        """A transaction that wrote nothing anywhere is over when that is on record."""
+        """Coordinator completes a prepared transaction that contains no partition, and so needs no markers."""
         if transactions.transactional is not None:
             after = coordinator.complete(transactions.transactional, self.parameters)
             if after is not None:
@@ -332,17 +356,21 @@ class TransactionRules:
     def is_taken_over(
         self, transactions: Transactions, around: Surroundings
     ) -> Iterator[tuple[Transactions, Surroundings]]:
-        """Another broker coordinates, and finds what the one before could not say that it had written."""
+        """A new coordinator loads an append that the previous one had reported as failed (TransactionStateManager).
+
+        Any of the candidates may be the last one that was replicated.
+        """
         for written in () if around.steady else transactions.logged:
             loaded = coordinator.loaded(written, self.parameters)
             yield transactions._replace(transactional=loaded, logged=(), moved=False), around
 
 
 def _failed(known: Transactions, after: Transactional | None) -> Iterator[Transactions]:
-    """Where a coordinator could not replicate what it was asked for.
+    """The coordinator after an append that failed to replicate.
 
-    It goes on as before. But who was to be fenced is, for the next epoch is the one that it goes by from the moment in
-    which it begins to fence (TransactionMetadata.prepareFenceProducerEpoch, hasFailedEpochFence).
+    It keeps its metadata. But where InitProducerId was to fence a producer with an open transaction, the producer stays
+    fenced: the bumped epoch applies from the start of the fencing (TransactionMetadata.prepareFenceProducerEpoch,
+    hasFailedEpochFence).
     """
     before = known.transactional
     if before is None or after is None or after == before:
