@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-all lint lock docker-engine docker-compose browser libfaketime build clean
+.PHONY: help setup demo test test-quick test-all lint lock docker-engine docker-compose browser libfaketime build clean
 .NOTPARALLEL:
 
 help: ## list these targets
@@ -18,11 +18,17 @@ demo: setup ## a real cluster, its leader killed, a verdict and a report
 # What tests need and set-up does not: installed in CI, where nothing may be skipped.
 EVERYTHING := $(if $(filter true,$(CI)),docker-engine docker-compose browser libfaketime)
 
+# The ten slowest tests come last, and below them what was run once more.
+TESTS := $(BIN)/python scripts/test.py -n 2 --dist loadgroup --durations 10
+
 test: setup lint $(EVERYTHING) ## lint, then every test but the long ones
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
+	$(TESTS) -m "not long"
+
+test-quick: setup ## the tests that need neither a cluster nor Spark nor Docker, for the inner loop
+	$(BIN)/pytest -n 2 --dist loadgroup --durations 10 -m "not long and not cluster and not spark and not docker"
 
 test-all: setup lint $(EVERYTHING) ## lint, then every test
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(TESTS)
 
 lint: setup ## format and style, types, import rules
 	$(BIN)/ruff check

@@ -17,7 +17,7 @@ ZK_ENSEMBLE: dict[str, Any] = {"mode": "zk", "zookeepers": 3}
 SASL: dict[str, Any] = {"security": {"sasl": "SCRAM-SHA-512"}}
 COMBINED: dict[str, Any] = {"mode": "kraft-combined"}
 
-GROUP = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+GROUP = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 
 def shapes(first: dict[str, Any], *others: dict[str, Any]) -> pytest.MarkDecorator:

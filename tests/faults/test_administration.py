@@ -27,7 +27,7 @@ from lockstep.spec.cluster import ClusterSpec
 from lockstep.wait import wait_until
 from tests.faults.injected import injected, last_fault, writing
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 zk_first = pytest.mark.parametrize("cluster", ["zk", pytest.param("kraft", marks=pytest.mark.long)], indirect=True)
 kraft_first = pytest.mark.parametrize("cluster", ["kraft", pytest.param("zk", marks=pytest.mark.long)], indirect=True)

@@ -16,7 +16,7 @@ from lockstep.recovery.ledger import LEDGER, read_ledger
 from lockstep.recovery.os_process import processes_of
 from tests.faults.injected import injected, last_fault
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 zk_first = pytest.mark.parametrize("cluster", ["zk", pytest.param("kraft", marks=pytest.mark.long)], indirect=True)
 kraft_first = pytest.mark.parametrize("cluster", ["kraft", pytest.param("zk", marks=pytest.mark.long)], indirect=True)

@@ -17,7 +17,7 @@ from lockstep.plan.plan import Inject
 from lockstep.plan.targets import LeaderOf, OneBroker
 from lockstep.recovery.ledger import LEDGER, Entry, read_ledger
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 
 @pytest.fixture

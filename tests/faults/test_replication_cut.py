@@ -20,7 +20,7 @@ from tests.faults.injected import last_fault, writing
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.xdist_group("process-cluster"),
+    pytest.mark.xdist_group("fault-cluster"),
     pytest.mark.lockstep(overrides={"replica.lag.time.max.ms": "30000"}),
 ]
 

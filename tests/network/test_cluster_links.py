@@ -27,7 +27,7 @@ from tests.network.effects import (
     together,
 )
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 every_condition = pytest.mark.parametrize("condition", CONDITIONS, ids=str)
 

@@ -25,7 +25,7 @@ from lockstep.spec.cluster import Listener, Mode
 from lockstep.wait import wait_until
 from tests.network.effects import client_link
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 PATIENCE_S = 60.0
 SILENCE_S = 1.0

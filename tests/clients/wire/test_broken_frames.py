@@ -13,7 +13,7 @@ from lockstep.clients.wire.metadata import metadata
 from lockstep.wait import wait_until
 from tests.clients.wire.conftest import PATIENCE_S, Wire
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 RIGHT = framed(ProduceRequest(acks=i16(1), timeout=milliseconds(1000), topic_data=()), 1)
 HEADER_BYTES = 4 + 2 + 2 + 4

@@ -12,7 +12,7 @@ from lockstep.clients.wire.records import NO_PRODUCER, Batch
 from lockstep.wait import wait_until
 from tests.clients.wire.conftest import PATIENCE_S, Wire, one
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 
 def wait_high_watermark(connection: Connection, topic: str, offset: int) -> None:

@@ -28,7 +28,7 @@ from lockstep.clients.wire.groups import (
 from lockstep.wait import wait_until
 from tests.clients.wire.conftest import ONLY_KRAFT, ONLY_ZK, PATIENCE_S, Wire, unique
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 
 class Group:

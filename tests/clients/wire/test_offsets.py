@@ -24,7 +24,7 @@ from lockstep.clients.wire.records import Batch
 from lockstep.errors import ClusterError
 from tests.clients.wire.conftest import Wire, one
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 
 def written(wire: Wire) -> str:

@@ -15,7 +15,7 @@ from lockstep.clients.wire.records import Batch, Producer
 from lockstep.wait import wait_until
 from tests.clients.wire.conftest import PATIENCE_S, Wire, new_producer, one
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 
 def log_end(wire: Wire, topic: str) -> int:

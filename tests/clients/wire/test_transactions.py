@@ -26,7 +26,7 @@ from lockstep.clients.wire.transactions import (
 from lockstep.wait import wait_until
 from tests.clients.wire.conftest import ONLY_KRAFT, PATIENCE_S, Wire, new_producer, unique
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("fault-cluster")]
 
 
 class Client:
