@@ -54,6 +54,37 @@ def test_our_packages_come_from_the_wheel(installed: Path, tmp_path: Path) -> No
     assert str(installed.parent.parent) in finished.stdout
 
 
+@pytest.mark.parametrize("name", ["harness", "reference_model", "reports", "scenarios"])
+def test_a_project_may_have_packages_of_all_our_directories_names(installed: Path, tmp_path: Path, name: str) -> None:
+    """pytest in such a project imports the project's own package, and Lockstep's plugin works beside it."""
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("MINE = True\n")
+    (tmp_path / "conftest.py").write_text(f"import {name}\n")
+    (tmp_path / "test_mine.py").write_text(
+        f"""
+import {name}
+from lockstep import PlanBuilder, leader_of, scenario, storm
+
+def test_mine(lockstep_runs, lockstep_run, request):
+    import lockstep_reports
+    assert {name}.MINE
+    assert request.config.pluginmanager.hasplugin("lockstep")
+    assert callable(storm) and callable(scenario) and callable(leader_of)
+    assert callable(lockstep_reports.write_all)
+    with __import__("pytest").raises(Exception, match="there is no scenario 'nothing'"):
+        lockstep_run("nothing", seed=1)
+"""
+    )
+    finished = subprocess.run(
+        [installed.parent / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
 def test_doctor(installed: Path, tmp_path: Path) -> None:
     finished = call(installed, tmp_path, "doctor", "--json")
     assert finished.returncode == 0, finished.stdout + finished.stderr
