@@ -1,4 +1,7 @@
-"""What is seen of a live cluster: what its controller decides, and what the logs of stopped brokers hold."""
+"""Observers of a live cluster: the controller's decisions about one partition, and the logs of stopped replicas.
+
+In KRaft mode decisions are read from __cluster_metadata, in ZooKeeper mode from the transaction logs of the ensemble.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ ANSWER_S = 30.0
 
 
 def follow(cluster: Cluster, topic: str, partition: int) -> ControllerObserver:
-    """Follow what the controller decides about a partition from now on; neither it nor its topic need be there yet."""
+    """An observer of the controller's decisions about a partition, which need not exist yet."""
     observer = _observer(cluster, topic, partition)
     try:
         wait_until(

@@ -1,4 +1,4 @@
-"""What the controller of a live cluster decided about one partition, however the cluster keeps its metadata."""
+"""Decisions of a live cluster's controller about one partition, in the same form for KRaft and ZooKeeper mode."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from lockstep_model.controller import Controller
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What the controller knew after one change; brokers have their real ids."""
+    """The controller's state after one metadata change. Brokers have their real ids."""
 
     position: int
-    """Where in the order of all changes: the offset of its last record; in ZooKeeper mode a transaction id (zxid)."""
+    """Position in the total order of metadata changes: the offset of its last record, in ZooKeeper mode the zxid."""
     controller: Controller
-    """After it."""
+    """The controller's state after the change."""
     causes: tuple[str, ...]
-    """The records or znodes that brought it, in words."""
+    """The metadata records or znode writes of the change, in words."""
     through: tuple[Controller, ...] = ()
-    """After each of the causes but the last.
+    """The controller's state after each cause but the last.
 
-    One event's records are in one batch, and brokers see all of a batch or nothing. But KRaft's controller may put the
-    records of several events that come close together into one batch, and then these tell them apart.
+    All records of one controller event are in one batch, and a broker applies a batch as a whole. But the KRaft
+    controller may put the records of several events into one batch; these states tell the events apart.
     """
     after_ns: int
-    """It was not yet made then (monotonic clock)."""
+    """The decision was made later than this (monotonic clock)."""
     before_ns: int
-    """It was made before this."""
+    """The decision was made earlier than this."""
 
 
 class ControllerObserver(Closeable):
-    """Follows what the controller decides about one partition."""
+    """Observes the controller's decisions about one partition."""
 
     @property
     @abstractmethod
     def current(self) -> Controller:
-        """What the controller knew at the last poll."""
+        """The controller's state as of the last poll."""
 
     @property
     @abstractmethod
     def answered(self) -> bool:
-        """Whether any poll was answered yet."""
+        """Whether any poll has returned metadata so far."""
 
     @abstractmethod
     def poll(self) -> list[Decision]:
-        """What was decided since the last poll, oldest first; nothing while nobody can be asked."""
+        """The decisions since the last poll, oldest first; empty while no controller responds."""
 
     @property
     def broker(self) -> int | None:
-        """Which broker was the controller at the last poll, where brokers are: it tells itself what it decides."""
+        """In ZooKeeper mode the broker that was controller at the last poll. No link carries its decisions to it."""
         return None

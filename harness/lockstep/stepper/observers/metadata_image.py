@@ -1,4 +1,4 @@
-"""What KRaft's controller knows of one partition and of the brokers, as the records of its log tell it one by one."""
+"""The KRaft controller's state of one partition and of all brokers, built from metadata records one at a time."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from lockstep_model.controller import Controller
 from lockstep_model.registration import BrokerRegistration, Brokers, Registration
 
 UNCHANGED = -1
-"""Of a leader's recovery state."""
+"""leaderRecoveryState of a PartitionChangeRecord that does not change it."""
 TOPIC, BROKER = 2, 4
-"""Kinds of resources that have settings (ConfigResource.Type)."""
+"""Resource types of a ConfigRecord (ConfigResource.Type)."""
 WORDLESS = frozenset(
     {"topic_id", "partition_id", "incarnation_id", "directories", "log_dirs", "end_points", "features", "rack"}
 )
-"""Fields that no reader of a decision asks about."""
+"""Record fields that are left out of a decision's description."""
 
 
 class Image(NamedTuple):
-    """What the log says up to some record."""
+    """The metadata image of one partition and all brokers, up to some record of the log."""
 
     topic: str
     partition: int
     controller: Controller = Controller()
     topic_id: UUID | None = None
-    """None while there is no such topic: its name may have been another topic's before."""
+    """None while the topic does not exist. A deleted topic of the same name had another id."""
     processes: tuple[UUID | None, ...] = ()
-    """The incarnations of all brokers in the order in which they came; a process is told by its place here."""
+    """Incarnation ids of all broker processes, in order of registration. The model numbers them by this order."""
 
     def after(self, record: MetadataRecord) -> Image:
-        """What it says up to the next record."""
+        """The image after the next record."""
         match record:
             case RegisterBrokerRecord():
                 return self._registered(record)
@@ -74,7 +74,7 @@ class Image(NamedTuple):
         return self
 
     def concerns(self, record: MetadataRecord) -> bool:
-        """Whether a record that changes nothing here bears on what the controller will do."""
+        """Whether a record affects later decisions though it leaves this image as it is: features and configs do."""
         match record:
             case FeatureLevelRecord():
                 return True
@@ -107,7 +107,7 @@ class Image(NamedTuple):
         return self._knowing(self.controller._replace(brokers=others))
 
     def _registration_changed(self, record: BrokerRegistrationChangeRecord) -> Image:
-        """1 puts a mark on, -1 takes it off, 0 leaves it."""
+        """Apply the change fields for fencing and controlled shutdown: 1 sets, -1 clears, 0 leaves unchanged."""
         marks = {"fenced": record.fenced, "shutting_down": record.in_controlled_shutdown}
         put = {mark: change > 0 for mark, change in marks.items() if change}
         return self._knowing(self.controller.marked(record.broker_id, **put))
@@ -129,7 +129,10 @@ def _created(record: PartitionRecord) -> Registration:
 
 
 def _changed(partition: Registration, record: PartitionChangeRecord) -> Registration:
-    """Each change has a new partition epoch, each leader that it names a new leader epoch (PartitionRegistration)."""
+    """Apply a PartitionChangeRecord (PartitionRegistration.merge).
+
+    Every change raises the partition epoch by one; a change that names a leader, even the same one, the leader epoch.
+    """
     elects = record.leader != NO_LEADER_CHANGE
     recovers = record.leader_recovery_state != UNCHANGED
     return Registration(
@@ -151,14 +154,17 @@ def _members(named: tuple[i32, ...] | None, before: Brokers) -> Brokers:
 
 
 def _without_elr(partition: Registration) -> Registration:
-    """A change like others where there is anything to clear (ReplicationControlManager.removeTopicElrs)."""
+    """Clear ELR and last known ELR. The partition epoch rises only if either was not empty.
+
+    ReplicationControlManager.removeTopicElrs
+    """
     if not partition.elr and not partition.last_known_elr:
         return partition
     return partition._replace(elr=frozenset(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
 
 
 def words(record: MetadataRecord) -> str:
-    """A record with what it says beyond what is so by default."""
+    """A record in words: its type, and the fields that differ from their defaults."""
     told = [
         f"{part.name}={getattr(record, part.name)}"
         for part in fields(record)

@@ -1,8 +1,8 @@
-"""The log of KRaft's controllers, read as it grows.
+"""__cluster_metadata, tailed with Fetch requests to the quorum leader.
 
-A mere reader asks as a consumer does, without a replica id: the leader of the quorum answers it, but neither counts it
-among those that have a record nor remembers it (KafkaRaftClient, LeaderState). It sends records that are not committed
-yet as well; they do not count here before the high watermark is past them, for they may never be.
+The Fetch carries no replica id, as a consumer's does. The quorum leader responds, but does not count this reader as a
+voter or observer (KafkaRaftClient, LeaderState). It also returns uncommitted records; those at or above the high
+watermark are ignored, since another leader may truncate them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lockstep.errors import ClusterError, UsageError
 from lockstep.spec.cluster import Listener
 
 METADATA_TOPIC_ID = uuid.UUID(int=1)
-"""It is the same in every cluster (Uuid.METADATA_TOPIC_ID), and controllers know the topic by it only."""
+"""Topic id of __cluster_metadata, the same in every cluster (Uuid.METADATA_TOPIC_ID)."""
 UNKNOWN = -1
 MAX_BYTES = 8_388_608
-"""What a controller sends at once at most; it does not look at what we ask for."""
+"""Maximum size of a controller's Fetch response. The controller ignores the size that the request names."""
 ELSEWHERE = frozenset(
     {
         ErrorCode.fenced_leader_epoch,
@@ -37,12 +37,12 @@ ELSEWHERE = frozenset(
         ErrorCode.broker_not_available,
     }
 )
-"""How a voter says that it does not lead, or not in that epoch. It names the leader and the epoch that it knows of."""
+"""Errors of a voter that is not the leader of the requested epoch. Its response names the leader and epoch it knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a leader of the quorum had committed when it was asked, from where the last reading ended."""
+    """The batches that the quorum leader had committed beyond the end of the previous read."""
 
     batches: tuple[RecordBatch, ...]
     epoch: int
@@ -50,12 +50,12 @@ class Committed:
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing more to read."""
+        """Whether the read reached the high watermark."""
         return not self.batches or end_of(self.batches[-1]) == self.high_watermark
 
 
 class MetadataLog(Closeable):
-    """The committed batches of the metadata log, from its beginning on."""
+    """Reads the committed batches of the metadata log from its first offset."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -70,9 +70,9 @@ class MetadataLog(Closeable):
         self._last_epoch = 0
 
     def read(self) -> Committed | None:
-        """What was committed since the last reading; None while nobody leads the quorum, or nobody answers."""
+        """The batches committed since the last read; None while the quorum has no leader, or no voter responds."""
         answer = self._fetch()
-        if answer is None or answer.high_watermark == UNKNOWN:  # a new leader knows it when it has committed something
+        if answer is None or answer.high_watermark == UNKNOWN:  # a new leader has none before its first commit
             return None
         committed = tuple(batch for batch in batches(answer.records or b"") if end_of(batch) <= answer.high_watermark)
         if committed:
@@ -85,7 +85,7 @@ class MetadataLog(Closeable):
             self._connection = None
 
     def _fetch(self) -> PartitionData | None:
-        """Ask the leader; whoever else is asked says who that is, if he knows."""
+        """Fetch from the quorum leader. Any other voter refers to the leader, if it knows one."""
         for _ in range(2 * len(self._voters) + 1):
             try:
                 answer = self._ask()
@@ -128,7 +128,7 @@ class MetadataLog(Closeable):
         return response.responses[0].partitions[0]
 
     def _turn_to(self, leader: int, epoch: int) -> None:
-        """To whom a voter referred us; one that knows of no leader, or only of older ones than we do, is of no help."""
+        """Turn to the leader that a voter named; to the next voter if it named none, or one of an older epoch."""
         if epoch < self._epoch or leader not in {node.id for node in self._voters}:
             self._turn_to_next()
             return
@@ -141,7 +141,10 @@ class MetadataLog(Closeable):
         self._voters = [*self._voters[1:], self._voters[0]]
 
     def _begin_behind_snapshot(self, answer: PartitionData) -> None:
-        """Who asks for the first record is told to take a snapshot if there is one, even if no record is gone yet."""
+        """Continue at offset 1 when the leader refers a Fetch at offset 0 to its snapshot.
+
+        It does so whenever it has a snapshot, even if the log still begins at offset 0.
+        """
         if self._next_offset > 0 or answer.log_start_offset > 0:
             raise ClusterError(
                 f"records of the metadata log before offset {answer.snapshot_id.end_offset} are in a snapshot only: "
@@ -163,7 +166,7 @@ class MetadataLog(Closeable):
 
 
 def end_of(batch: RecordBatch) -> int:
-    """The offset behind its last record."""
+    """The offset after the batch's last record."""
     return int(batch.base_offset + batch.last_offset_delta + 1)
 
 

@@ -1,4 +1,4 @@
-"""What KRaft's controller decides about one partition, by the log of its decisions: all of it, and in its order."""
+"""Observer for KRaft mode: the metadata log has every decision of the controller, in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lockstep_model.controller import Controller
 
 
 class MetadataObserver(ControllerObserver):
-    """Follows one partition in the metadata log."""
+    """Observes the decisions about one partition in the metadata log."""
 
     def __init__(self, log: MetadataLog, topic: str, partition: int) -> None:
         self._log = log
@@ -57,10 +57,11 @@ class MetadataObserver(ControllerObserver):
         self._log.close()
 
     def _not_before(self, committed: Committed) -> int:
-        """When nothing of what was read now had been committed yet.
+        """A time before which none of these batches had been committed.
 
-        That is when the last reading began, if the same leader answered it. A new one may have been elected before the
-        old one knew that; but not before the old one last committed something, which it does about twice a second.
+        If the same quorum leader answered the last read, that is the time when that read began. A new leader may have
+        been elected before the old one noticed, but not before the old one last advanced its high watermark, which it
+        does about twice a second.
         """
         same = committed.epoch == self._epoch
         after_ns = self._asked_ns if same else self._led_ns
@@ -70,7 +71,7 @@ class MetadataObserver(ControllerObserver):
         return after_ns
 
     def _decided(self, batch: RecordBatch, after_ns: int, before_ns: int) -> Iterator[Decision]:
-        """The decision that a batch is, if it matters to the partition."""
+        """The decision in a batch, if the batch concerns the partition or a broker."""
         steps = list(self._steps(batch))
         if steps:
             yield Decision(
@@ -83,7 +84,7 @@ class MetadataObserver(ControllerObserver):
             )
 
     def _steps(self, batch: RecordBatch) -> Iterator[tuple[str, Controller]]:
-        """Each thing in a batch that matters, and what the controller knew after it."""
+        """Each relevant change in a batch, in words, and the controller's state after it."""
         epoch = int(batch.partition_leader_epoch)
         if epoch != self.current.epoch:
             self._image = self._image._replace(controller=self.current._replace(epoch=epoch))
@@ -94,7 +95,10 @@ class MetadataObserver(ControllerObserver):
                 yield words(record), self.current
 
     def _counting(self, batch: RecordBatch) -> Iterator[MetadataRecord]:
-        """The records of a batch; those of a transaction are held back until it ends, and dropped if it is aborted."""
+        """The records that take effect with this batch.
+
+        Records of a metadata transaction (KIP-868) take effect when it ends, and never if it is aborted.
+        """
         for record in _decoded(batch):
             match record:
                 case BeginTransactionRecord():
@@ -111,7 +115,7 @@ class MetadataObserver(ControllerObserver):
 
 
 def _decoded(batch: RecordBatch) -> Iterator[MetadataRecord]:
-    """What is not the quorum's own, and matters."""
+    """The metadata records of a batch whose types matter here; none of a control batch."""
     if not batch.attributes & CONTROL:
         decoded = (decode(record.value or b"") for record in batch.records)
         yield from (record for record in decoded if record is not None)

@@ -1,10 +1,10 @@
-"""The records of KRaft's metadata log that say who leads what, as kio entities; kio has none of them itself.
+"""Metadata records about topics, partitions, brokers, configs and features, as kio entities; kio itself has none.
 
-One class stands for all versions of a record: a field says since which version it is there, and a record of an older
-one has its default. Records of all other types are passed over by their type.
+One class covers all versions of a record: each field names the version that introduced it, and a record of an older
+version gets the field's default. Records of all other types are skipped.
 """
 
-# The types of fields are not postponed: kio reads them.
+# No `from __future__ import annotations` here: kio reads the field types at run time.
 
 import uuid
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ from kio.static.primitive import i8, i16, i32, i64, u16
 from lockstep.errors import ClusterError
 
 FRAME_VERSION = 1
-"""Of the frame around each record (AbstractApiMessageSerde)."""
+"""Frame version of each record (AbstractApiMessageSerde)."""
 NO_LEADER_CHANGE = i32(-2)
 
 
 def wire(kafka_type: str | None = None, *, since: int = 0, tag: int | None = None) -> Mapping[str, object]:
-    """What a field is on the wire; an entity inside another one has no type of its own."""
+    """Wire format of a field. A nested entity has no primitive type."""
     described = {"kafka_type": kafka_type, "since": since, "tag": tag}
     return {key: value for key, value in described.items() if value is not None}
 
 
 class _Nested:
-    """A part of a record."""
+    """Base of an entity nested in a record."""
 
     __slots__ = ()
     __type__: ClassVar = EntityType.nested
@@ -40,7 +40,7 @@ class _Nested:
 
 
 class _Record:
-    """What all records have; `__version__` is the newest that is known."""
+    """Base of all records; `__version__` is the newest version that Lockstep knows."""
 
     __slots__ = ()
     __type__: ClassVar = EntityType.data
@@ -51,7 +51,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEndpoint(_Nested):
-    """Where a broker listens."""
+    """A listener of a broker."""
 
     name: str = field(metadata=wire("string"))
     host: str = field(metadata=wire("string"))
@@ -61,7 +61,7 @@ class BrokerEndpoint(_Nested):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFeature(_Nested):
-    """What a broker supports."""
+    """The range of levels of a feature that a broker supports."""
 
     name: str = field(metadata=wire("string"))
     min_supported_version: i16 = field(metadata=wire("int16"))
@@ -70,7 +70,7 @@ class BrokerFeature(_Nested):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord(_Record):
-    """A broker has registered, or has something to add to its registration."""
+    """A broker registered, or updated its registration."""
 
     __api_key__ = i16(0)
     __version__ = i16(4)
@@ -89,7 +89,7 @@ class RegisterBrokerRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRecord(_Record):
-    """An administrator had a broker forgotten."""
+    """A broker was unregistered by an administrator."""
 
     __api_key__ = i16(1)
     broker_id: i32 = field(metadata=wire("int32"))
@@ -107,7 +107,7 @@ class TopicRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecord(_Record):
-    """All of a partition."""
+    """The full state of a partition."""
 
     __api_key__ = i16(3)
     __version__ = i16(2)
@@ -128,7 +128,7 @@ class PartitionRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord(_Record):
-    """A setting of a topic or of brokers; no value if it was taken back."""
+    """A dynamic config of a topic or broker; without a value it was deleted."""
 
     __api_key__ = i16(4)
     resource_type: i8 = field(metadata=wire("int8"))
@@ -139,7 +139,7 @@ class ConfigRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord(_Record):
-    """What is other in a partition now; defaults mean that it is as it was."""
+    """A change of a partition. A field with its default value is unchanged."""
 
     __api_key__ = i16(5)
     __version__ = i16(2)
@@ -158,7 +158,7 @@ class PartitionChangeRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceBrokerRecord(_Record):
-    """A broker was fenced; newer metadata versions have BrokerRegistrationChangeRecord instead."""
+    """A broker was fenced. Newer metadata versions use BrokerRegistrationChangeRecord."""
 
     __api_key__ = i16(7)
     id: i32 = field(metadata=wire("int32"))
@@ -167,7 +167,7 @@ class FenceBrokerRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfenceBrokerRecord(_Record):
-    """A broker is no longer fenced; newer metadata versions have BrokerRegistrationChangeRecord instead."""
+    """A broker was unfenced. Newer metadata versions use BrokerRegistrationChangeRecord."""
 
     __api_key__ = i16(8)
     id: i32 = field(metadata=wire("int32"))
@@ -184,7 +184,7 @@ class RemoveTopicRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord(_Record):
-    """A feature is on at this level; 0 means that it is off."""
+    """The finalized level of a feature; 0 disables it."""
 
     __api_key__ = i16(12)
     name: str = field(metadata=wire("string"))
@@ -193,7 +193,7 @@ class FeatureLevelRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord(_Record):
-    """A broker was fenced (1) or is no longer (-1), or is in controlled shutdown (1); 0 means that it is as it was."""
+    """A broker was fenced (1) or unfenced (-1), or entered controlled shutdown (1); 0 means unchanged."""
 
     __api_key__ = i16(17)
     __version__ = i16(3)
@@ -207,7 +207,7 @@ class BrokerRegistrationChangeRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTransactionRecord(_Record):
-    """What follows counts only if the transaction ends, and is not aborted (KIP-868)."""
+    """Begins a metadata transaction: the records that follow take effect when it ends (KIP-868)."""
 
     __api_key__ = i16(23)
     name: str | None = field(metadata=wire("string", tag=0), default=None)
@@ -215,14 +215,14 @@ class BeginTransactionRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransactionRecord(_Record):
-    """What came since the transaction began counts."""
+    """Ends a metadata transaction: its records take effect."""
 
     __api_key__ = i16(24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortTransactionRecord(_Record):
-    """What came since the transaction began never was."""
+    """Aborts a metadata transaction: its records never take effect."""
 
     __api_key__ = i16(25)
     reason: str | None = field(metadata=wire("string", tag=0), default=None)
@@ -230,7 +230,7 @@ class AbortTransactionRecord(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearElrRecord(_Record):
-    """No partition of this topic, or of any topic if it has no name, has eligible leader replicas any more."""
+    """Clears the ELR of all partitions of this topic, or of all topics if the name is empty."""
 
     __api_key__ = i16(28)
     topic_name: str = field(metadata=wire("string"))
@@ -258,7 +258,7 @@ RECORDS: Mapping[int, type[MetadataRecord]] = {record.__api_key__: record for re
 
 
 def decode(value: bytes) -> MetadataRecord | None:
-    """The record in the value of a record of the metadata log; None if it is of a type that does not matter here."""
+    """Decode the value of a record of the metadata log; None if its type is not in `RECORDS`."""
     position, (frame_version, api_key, version) = _framing(value)
     if frame_version != FRAME_VERSION:
         raise ClusterError(f"a metadata record has frame version {frame_version}: this Kafka is too new for Lockstep")
@@ -274,7 +274,7 @@ def decode(value: bytes) -> MetadataRecord | None:
 
 
 def _framing(value: bytes) -> tuple[int, list[int]]:
-    """Where the record begins, and what comes before: frame version, type and version."""
+    """The offset of the record in its value, and the header before it: frame version, record type, record version."""
     position = 0
     numbers: list[int] = []
     while len(numbers) < 3:
@@ -285,7 +285,7 @@ def _framing(value: bytes) -> tuple[int, list[int]]:
 
 
 def entity(api_key: int, version: int) -> Any:
-    """The kio entity of a record in one version."""
+    """The kio entity of a record type in one version."""
     record = RECORDS[api_key]
     there = [
         (part.name, part.type, field(metadata=part.metadata, default=part.default))

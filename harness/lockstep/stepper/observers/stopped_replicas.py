@@ -1,4 +1,4 @@
-"""What one replica has on disk while its broker does not run, and nobody can ask it."""
+"""The log and the checkpoints of a replica whose broker is stopped, read from its log directory."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ LOG_STARTS = "log-start-offset-checkpoint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOnDisk:
-    """A log, and what its broker has written down about it: after a kill that may be older than the log."""
+    """A replica's log and checkpoints. After a kill the checkpoints may be older than the log."""
 
     start: int
-    """The log start offset: where the first segment begins, or later if records before were deleted on request."""
+    """Log start offset: base offset of the first segment, or higher after DeleteRecords."""
     end: int
-    """The log end offset."""
+    """Log end offset."""
     records: tuple[FetchedRecord, ...]
-    """From the start on."""
+    """All records from the log start offset."""
     epochs: tuple[EpochStart, ...]
-    """The leader epochs and where they begin, as the broker last wrote them down."""
+    """Leader epochs and their start offsets, from leader-epoch-checkpoint."""
     high_watermark: int | None
-    """As the broker last wrote it down; None if it never did."""
+    """High watermark from replication-offset-checkpoint; None if it was never checkpointed."""
 
 
 def on_disk(cluster: Cluster, broker: int, topic: str, partition: int) -> ReplicaOnDisk | None:
-    """What a broker that does not run has of a partition, if it has a replica; its batches must be uncompressed."""
+    """A stopped broker's replica of a partition; None if it has no replica. Batches must be uncompressed."""
     node = cluster.broker(broker)
     if node.state() is NodeState.RUNNING:
         raise UsageError(f"{node.name} runs: ask it, its files are behind what it knows")
@@ -46,7 +46,7 @@ def on_disk(cluster: Cluster, broker: int, topic: str, partition: int) -> Replic
 
 
 def read(log: PartitionLog) -> ReplicaOnDisk:
-    """What the files of a partition say, and those beside them in its log directory."""
+    """Read a partition's segments, and the checkpoint files of its log directory."""
     beside = log.directory.parent
     start = max(int(log.segments[0].stem), checkpoint(beside / LOG_STARTS).get(log.name, 0))
     return ReplicaOnDisk(

@@ -1,7 +1,7 @@
-"""What the controller of a ZooKeeper-mode cluster decides about one partition, by the znodes that it writes.
+"""Observer for ZooKeeper mode: the controller's decisions about one partition, from the znodes that it writes.
 
-Every write is seen, each by itself: a server's transaction log has them all. Whom the controller itself has noticed to
-be gone, and who is shutting down, is in its memory only and not seen.
+Every write is observed separately, since the ensemble's transaction logs have them all. The controller's own view of
+which brokers are live or shutting down is in its memory only, and is not observed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BROKERS, CONTROLLER, CONTROLLER_EPOCH = "/brokers/ids/", "/controller", "/contro
 
 
 class Tree:
-    """Some znodes, as the transactions so far have left them."""
+    """The znodes after the transactions so far, with the sessions of the ephemeral ones."""
 
     def __init__(self) -> None:
         self.znodes: dict[str, Znode] = {}
@@ -48,7 +48,7 @@ class Tree:
 
 
 class ZnodeObserver(ControllerObserver):
-    """Follows one partition by what the servers of an ensemble have logged, which is the same for all of them."""
+    """Observes one partition through the transaction logs of the ensemble. All servers log the same transactions."""
 
     def __init__(self, servers: tuple[Path, ...], topic: str, partition: int) -> None:
         self._topic = f"/brokers/topics/{topic}"
@@ -96,10 +96,10 @@ class ZnodeObserver(ControllerObserver):
         return decisions
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: log files are closed after each poll."""
 
     def _after(self) -> Controller:
-        """What the controller knows by these znodes, and that it knew of the brokers whose znodes are gone."""
+        """The controller's state by these znodes. A broker whose znode is gone is kept as fenced."""
         epoch = self._tree.znodes.get(CONTROLLER_EPOCH)
         there = _brokers(self._tree.znodes)
         controller = self._controller._replace(

@@ -1,7 +1,7 @@
-"""Every change of a ZooKeeper server's tree, in its order, from the transaction log on its disk.
+"""Every change of the ZooKeeper tree, in zxid order, from a server's transaction log on disk.
 
-A server writes each transaction to its log before it answers whoever asked for it (FileTxnLog.commit). So nobody can
-act by one that cannot be read here, and none is missed, as it would be by looking at the tree now and then.
+A server logs each transaction before it responds to the client (FileTxnLog.commit). So no broker can act on a
+transaction that cannot be read here, and none is missed, as intermediate versions would be by polling znodes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 HEADER = struct.Struct(">4siq")
-"""Of a file: its magic word, the version, the database."""
+"""File header: magic word, version, database id."""
 FRAME = struct.Struct(">qi")
-"""Before each transaction: its checksum and its length."""
+"""Before each transaction: checksum and length."""
 TRANSACTION = struct.Struct(">qiqqi")
-"""The session and its count of requests, the zxid, the time, the kind."""
+"""Transaction header: session id, client xid, zxid, time, type."""
 END = b"B"
-"""After each transaction; files are made longer with zeros before they are written."""
+"""End-of-record byte of a complete transaction. Files are preallocated with zeros."""
 
 
 class Kind(IntEnum):
-    """Of a transaction (ZooDefs.OpCode); others leave the tree as it is."""
+    """Transaction types that change the tree (ZooDefs.OpCode)."""
 
     CLOSE_SESSION = -11
     CREATE = 1
@@ -35,24 +35,24 @@ class Kind(IntEnum):
 
 
 class Written(NamedTuple):
-    """A znode was made or written."""
+    """A znode was created, or its data was set."""
 
     path: str
     data: bytes
     version: int
-    """How often it was written since it was made."""
+    """The znode's data version: number of writes since its creation."""
     session: int = 0
-    """With whose end it goes, if it is ephemeral."""
+    """Owner session of an ephemeral znode, which is deleted when that session closes; otherwise 0."""
 
 
 class Removed(NamedTuple):
-    """A znode is gone."""
+    """A znode was deleted."""
 
     path: str
 
 
 class Closed(NamedTuple):
-    """A session is over, and what was made in it for as long as it lasts is gone."""
+    """A session was closed or expired: its ephemeral znodes are deleted."""
 
     session: int
 
@@ -61,14 +61,14 @@ Change = Written | Removed | Closed
 
 
 class Transaction(NamedTuple):
-    """What changed at once."""
+    """One transaction, with all changes that it makes atomically."""
 
     zxid: int
     changes: tuple[Change, ...]
 
 
 class TransactionLog:
-    """One server's log, read as it grows; a server begins another file now and then, and when it starts."""
+    """One server's transaction log, tailed. A server rolls to a new file from time to time, and after a restart."""
 
     def __init__(self, data: Path) -> None:
         self._directory = data / "version-2"
@@ -76,7 +76,7 @@ class TransactionLog:
         self._offset = 0
 
     def read(self) -> Iterator[Transaction]:
-        """What was written since it was last read."""
+        """The transactions since the last read."""
         for file in sorted(self._directory.glob("log.*"), key=_first_zxid):
             if self._file is not None and _first_zxid(file) < _first_zxid(self._file):
                 continue
@@ -94,7 +94,7 @@ def _first_zxid(file: Path) -> int:
 
 
 def _transactions(log: BinaryIO) -> Iterator[tuple[int, Transaction]]:
-    """Each with the bytes that it takes, up to the first that is not whole yet."""
+    """The complete transactions, each with its size in bytes, up to the first that is not written completely."""
     while len(frame := log.read(FRAME.size)) == FRAME.size:
         checksum, length = FRAME.unpack(frame)
         written = log.read(length + len(END)) if length > 0 else b""
@@ -106,7 +106,7 @@ def _transactions(log: BinaryIO) -> Iterator[tuple[int, Transaction]]:
 
 
 def _changes(kind: int, session: int, fields: _Fields) -> Iterator[Change]:
-    """What a transaction does to the tree; one that failed does nothing."""
+    """The changes that a transaction makes to the tree; none if it failed."""
     match kind:
         case Kind.CREATE | Kind.CREATE_2:
             path, data = fields.text(), fields.buffer()
@@ -125,7 +125,7 @@ def _changes(kind: int, session: int, fields: _Fields) -> Iterator[Change]:
 
 
 class _Fields:
-    """The fields of a record, one after the other (Jute)."""
+    """Reads the fields of a serialized record in order (Jute, ZooKeeper's serialization)."""
 
     def __init__(self, record: bytes, offset: int = 0) -> None:
         self._record = record
@@ -142,7 +142,7 @@ class _Fields:
         return self._record[self._offset - 1] != 0
 
     def buffer(self) -> bytes:
-        """Without any, its length is -1."""
+        """A byte array; empty if its length is -1 (null)."""
         length = max(self.integer(), 0)
         self._offset += length
         return self._record[self._offset - length : self._offset]
