@@ -116,7 +116,10 @@ def _reassignment_completed(parameters: Parameters, target: Wanted) -> Wanted:
 
 
 def _wanted_in_sync(parameters: Parameters, target: Wanted, staying: Brokers) -> Brokers:
-    """Replicas that must be in the ISR before a reassignment completes; by version, see `ReassignmentEnds`."""
+    """Replicas that must be in the ISR before a reassignment completes; by version, see `ReassignmentEnds`.
+
+    A replica that is being removed never counts.
+    """
     match parameters.reassignment_ends:
         case ReassignmentEnds.ADDED:
             return target.adding

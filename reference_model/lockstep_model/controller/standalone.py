@@ -1,7 +1,8 @@
-"""The controller alone as a machine: brokers fail, come back and shut down, and leaders propose ISRs, also stale ones.
+"""The controller as a state machine of its own: brokers fail, restart and shut down, leaders send AlterPartition.
 
-No records are here. In their place `Proven` says whom the leader saw catch up since it last was no candidate, or lost
-its log: whoever the controller takes into the ISR, or keeps as eligible, must be so.
+Leaders may be stale, and so may their requests. There are no records. Instead, `Proven` holds the replicas that have
+all committed records: a leader saw them catch up, and since then they stayed in the ISR or ELR and lost no log. Every
+member of the controller's ISR and ELR must be proven.
 """
 
 from __future__ import annotations
@@ -30,38 +31,38 @@ from lockstep_model.registration import (
 from lockstep_model.state_machine import Invariant, Machine, Outcomes, Rule, Transition
 
 Proven: TypeAlias = Brokers
-"""Who has all that was committed, as far as a controller can know."""
+"""Replicas known to hold all committed records."""
 
 
 class Node(NamedTuple):
-    """A broker, with what it knows if it leads."""
+    """A broker process, with the leader's view of the partition if it leads."""
 
     epoch: int = 0
-    """Under which it registered."""
+    """Broker epoch of its registration."""
     up: bool = True
     clean_epoch: int = -1
-    """What its disk says of its last shutdown."""
+    """Broker epoch in its clean-shutdown file (KIP-966); -1 after an unclean shutdown."""
     view: Registration | None = None
-    """The partition as it last learned of it, if it led then."""
+    """The partition as of this broker's last metadata update, if that made it the leader."""
     seen: tuple[tuple[BrokerId, int], ...] = ()
-    """Under which epochs it saw others catch up since then."""
+    """Followers that this leader saw catch up since then, with their broker epochs (KIP-903)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far to go."""
+    """Limits of the search."""
 
     partition_epochs: int = 3
     registrations: int = 1
-    """How often each broker may register again."""
+    """How many times each broker may register again."""
     moves: int = 0
-    """How often the controller may move."""
+    """How many controller failovers there may be."""
     assignments: tuple[tuple[BrokerId, ...], ...] = ()
-    """To which brokers the partition, which begins on all, may be reassigned."""
+    """Target assignments for reassignments; the partition is created on all brokers."""
 
 
 def starts(parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven) -> Outcomes:
-    """A process that ended is followed by another."""
+    """A broker process starts and registers (ClusterControlManager.registerBroker, KafkaController.onBrokerStartup)."""
     if node.up:
         return
     epoch = node.epoch + 1
@@ -75,7 +76,7 @@ def starts(parameters: Parameters, broker: BrokerId, controller: Controller, nod
 def session_ends(
     parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
 ) -> Outcomes:
-    """The controller no longer hears of a broker, which may well be there."""
+    """A broker's session expires, and the controller fences it; the process may still run (handleBrokerFenced)."""
     after = fence(parameters, controller, broker)
     yield after, node, _proven_after(controller, after, proven)
 
@@ -83,7 +84,7 @@ def session_ends(
 def heard_again(
     parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
 ) -> Outcomes:
-    """A broker that is there is heard again; with ZooKeeper it needs a new session, and with it a new epoch."""
+    """A running broker is unfenced (handleBrokerUnfenced); in ZooKeeper mode it registers in a new session."""
     known = controller.broker(broker)
     if not node.up or known is None or not known.fenced:
         return
@@ -96,7 +97,7 @@ def heard_again(
 
 
 def crashes(broker: BrokerId, node: Node, proven: Proven) -> Outcomes:
-    """A process dies, and loses what it had not flushed."""
+    """A broker process crashes and loses the unflushed end of its log."""
     if node.up:
         yield Node(node.epoch, up=False), proven - {broker}
 
@@ -104,7 +105,7 @@ def crashes(broker: BrokerId, node: Node, proven: Proven) -> Outcomes:
 def shuts_down(
     parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
 ) -> Outcomes:
-    """A broker asks to leave, and goes when it may; with ZooKeeper also when it may not, after some retries."""
+    """Controlled shutdown; a ZooKeeper-mode broker also stops without permission, after its retries."""
     if not node.up:
         return
     after, answer = shut_down(parameters, controller, broker, node.epoch)
@@ -118,7 +119,7 @@ def shuts_down(
 
 
 def learns(broker: BrokerId, controller: Controller, node: Node) -> Outcomes:
-    """A broker hears of the partition as it is now."""
+    """A broker applies a metadata update: the present state of the partition."""
     view = controller.partition if controller.partition.leader == broker else None
     if node.up and node.view != view:
         yield controller, node._replace(view=view, seen=())
@@ -127,7 +128,10 @@ def learns(broker: BrokerId, controller: Controller, node: Node) -> Outcomes:
 def sees(
     broker: BrokerId, other: BrokerId, controller: Controller, node: Node, follower: Node, proven: Proven
 ) -> Outcomes:
-    """A leader, or who thinks that it is one, sees another broker catch up."""
+    """A leader, perhaps a stale one, sees a follower's fetch reach its log end (Partition.updateFollowerFetchState).
+
+    Only the current leader, in the current leader epoch, proves a follower by this.
+    """
     if not node.up or not follower.up or node.view is None or other not in node.view.replicas:
         return
     seen = dict(node.seen) | {other: follower.epoch}
@@ -141,7 +145,7 @@ def sees(
 
 
 def proposes(parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven) -> Outcomes:
-    """A leader asks for an ISR with one more that it saw, or with one less; it may not know that it leads no more."""
+    """A leader sends AlterPartition with one ISR member more, one less, or the same (KIP-497); it may be stale."""
     if not node.up or node.view is None:
         return
     for isr in _proposals(broker, node.view.isr, dict(node.seen)):
@@ -159,7 +163,8 @@ def proposes(parameters: Parameters, broker: BrokerId, controller: Controller, n
 
 
 def _proposals(broker: BrokerId, isr: Brokers, seen: dict[BrokerId, int]) -> Iterator[Brokers]:
-    yield isr  # as it is: the end of a recovery
+    """ISRs a leader may propose."""
+    yield isr  # the same ISR: leaves RECOVERING (KIP-704)
     for other in sorted(isr - {broker}):
         yield isr - {other}
     for other in sorted(seen.keys() - isr):
@@ -172,19 +177,19 @@ def asked(
     controller: Controller,
     proven: Proven,
 ) -> Outcomes:
-    """Somebody asks for an election, or for other replicas."""
+    """An admin request: ElectLeaders (KIP-460) or AlterPartitionReassignments (KIP-455)."""
     after, _ = request(parameters, controller)
     yield after, _proven_after(controller, after, proven)
 
 
 def moves(parameters: Parameters, controller: Controller, proven: Proven) -> Outcomes:
-    """Another node becomes the controller."""
+    """Controller failover (KafkaController.onControllerFailover)."""
     after = move(parameters, controller)
     yield after, _proven_after(controller, after, proven)
 
 
 def _proven_after(before: Controller, after: Controller, proven: Proven) -> Proven:
-    """Who leads has by definition all that counts; who is no candidate any more may miss what comes next."""
+    """The proven replicas after a change: a new leader is proven, a replica that left ISR and ELR is not."""
     was, now = before.partition, after.partition
     if now.leader_epoch != was.leader_epoch:
         return (proven & (now.isr | now.elr)) | ({now.leader} - {NO_LEADER})
@@ -192,24 +197,24 @@ def _proven_after(before: Controller, after: Controller, proven: Proven) -> Prov
 
 
 def leader_in_isr(controller: Controller) -> bool:
-    """I1."""
+    """I1: the leader is in the ISR."""
     return controller.partition.leader == NO_LEADER or controller.partition.leader in controller.partition.isr
 
 
 def leader_is_there(controller: Controller) -> bool:
-    """Nobody leads whose session is over."""
+    """The leader is not fenced."""
     leader = controller.broker(controller.partition.leader)
     return leader is None or not leader.fenced
 
 
 def no_fenced_member(controller: Controller) -> bool:
-    """I11: only the last member of an ISR may be one whose session is over."""
+    """I11: a fenced broker may be in the ISR only as its last member (KIP-841)."""
     fenced = {number for number, broker in controller.brokers if broker.fenced}
     return len(controller.partition.isr) <= 1 or not controller.partition.isr & fenced
 
 
 def somebody_may_lead(controller: Controller) -> bool:
-    """Without eligible leader replicas the ISR is never empty, or it would not be known who is complete."""
+    """Without ELR the ISR is never empty: its last member is the only replica known to hold all committed records."""
     return bool(controller.partition.isr)
 
 
@@ -224,9 +229,10 @@ def valid_isr_and_elr(parameters: Parameters, controller: Controller) -> bool:
 
 
 def last_leader_known(controller: Controller) -> bool:
-    """Where nobody is known to be complete, it is known who led last.
+    """With ISR and ELR empty, the last known leader is recorded (KIP-966).
 
-    MinIsrRecoveryQuorum of the same specification has min.insync.replicas such brokers; Kafka keeps the leader only.
+    The specification's MinIsrRecoveryQuorum needs min.insync.replicas such replicas; Kafka records the last leader
+    only.
     """
     partition = controller.partition
     return bool(partition.isr or partition.elr) or len(partition.last_known_elr) == 1
@@ -235,9 +241,9 @@ def last_leader_known(controller: Controller) -> bool:
 def candidate_proven(
     parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
 ) -> bool:
-    """I4, as far as it can be said without records: a candidate that is there has all that was committed.
+    """I4, LeaderCandidateCompleteness without records: a running ISR or ELR member holds all committed records.
 
-    Without eligible leader replicas the last member of an ISR is a candidate whatever became of it.
+    Without ELR the last ISR member stays a candidate even after it lost its log.
     """
     known, partition = controller.broker(broker), controller.partition
     if known is None or not node.up or known.epoch != node.epoch or broker not in partition.isr | partition.elr:
@@ -247,9 +253,9 @@ def candidate_proven(
 
 
 def epochs_rise(parameters: Parameters, before: Controller, after: Controller) -> bool:
-    """I3: no epoch goes back, no change is without a partition epoch, and none of the leader without a leader epoch."""
+    """I3: epochs never fall; each change raises the partition epoch, each change of the leader the leader epoch."""
     was, now = before.partition, after.partition
-    if parameters.mode is Mode.ZK:  # which keeps the assignment elsewhere, in the znode of the topic
+    if parameters.mode is Mode.ZK:  # the assignment is in the topic znode, without an epoch
         was = was._replace(replicas=now.replicas, adding=now.adding, removing=now.removing)
     return (
         before.epoch <= after.epoch
@@ -261,12 +267,13 @@ def epochs_rise(parameters: Parameters, before: Controller, after: Controller) -
 
 
 def _broker_by_broker(before: Controller, after: Controller) -> Iterator[tuple[BrokerRegistration, BrokerRegistration]]:
+    """Each broker's registration before and after."""
     for (_, earlier), (_, later) in zip(before.brokers, after.brokers, strict=True):
         yield earlier, later
 
 
 def machine(parameters: Parameters, bounds: Bounds) -> Machine:
-    """One partition on all brokers. The parts are the controller, each broker, and who is proven."""
+    """One partition on all brokers. Parts of the state: the controller, each broker, the proven replicas."""
     brokers = range(parameters.replication)
     registered = Controller(brokers=tuple((broker, BrokerRegistration(epoch=0)) for broker in brokers))
     controller, _ = create(parameters, registered, tuple(brokers))
@@ -298,7 +305,7 @@ def _rules(parameters: Parameters) -> Iterator[Rule]:
 
 
 def _administration(parameters: Parameters, bounds: Bounds) -> Iterator[Rule]:
-    """What is asked of the controller, and that it moves."""
+    """Admin requests and controller failover."""
     reads = (0, parameters.replication + 1)
     requests: dict[str, Callable[[Parameters, Controller], tuple[Controller, Error]]] = {
         "the preferred replica is to lead": elect_preferred,
@@ -313,7 +320,7 @@ def _administration(parameters: Parameters, bounds: Bounds) -> Iterator[Rule]:
 
 
 def _within(bounds: Bounds, rule: Rule) -> Rule:
-    """The rule without what goes beyond the bounds."""
+    """The rule, restricted to outcomes within the bounds."""
 
     def effect(*parts: object) -> Outcomes:
         for after in rule.effect(*parts):

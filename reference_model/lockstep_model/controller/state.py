@@ -1,4 +1,4 @@
-"""What a controller knows: one partition, the brokers, and how often the controller has moved."""
+"""The controller's state: one partition, the broker registrations, and the controller epoch."""
 
 from __future__ import annotations
 
@@ -9,68 +9,71 @@ from lockstep_model.registration import NO_LEADER, BrokerId, BrokerRegistration,
 
 
 def first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
-    """The first in this order that is a candidate."""
+    """The first candidate in this order, or NO_LEADER."""
     return next((replica for replica in order if replica in candidates), NO_LEADER)
 
 
 class Written(NamedTuple):
-    """What one write of ZooKeeper's controller leaves."""
+    """One znode write of the ZooKeeper controller."""
 
     partition: Registration
-    """As brokers are told of it."""
+    """The partition as LeaderAndIsr and UpdateMetadata requests give it to brokers."""
     shown: Registration | None = None
-    """As the znodes show it, if otherwise."""
+    """The partition as the znodes show it, if different."""
 
 
 class Controller(NamedTuple):
-    """The active controller's knowledge, which is all that its decisions depend on."""
+    """State of the active controller; its decisions depend on nothing else."""
 
     partition: Registration = Registration(replicas=(), isr=frozenset())
-    """Without replicas while there is no such partition."""
+    """No replicas while the partition does not exist."""
     brokers: tuple[tuple[BrokerId, BrokerRegistration], ...] = ()
-    """Every broker that ever registered, in the order of their ids."""
+    """Registrations of all brokers that ever registered, ordered by id."""
     epoch: int = 0
-    """Which controller: the epoch of the metadata quorum, or of ZooKeeper's /controller_epoch."""
+    """Controller epoch: the metadata quorum's leader epoch, in ZooKeeper mode /controller_epoch."""
     shown: Registration | None = None
-    """ZooKeeper: what the znodes show of the partition, where that is not what brokers are told."""
+    """ZooKeeper: the partition as the znodes show it, if different from what brokers were sent."""
     writing: tuple[Written, ...] = ()
-    """ZooKeeper: what the controller has yet to write of what it is doing, and before which it does nothing else."""
+    """ZooKeeper: pending znode writes of the event in progress; the controller handles no other event before them."""
 
     def broker(self, broker: BrokerId) -> BrokerRegistration | None:
-        """What is on record of this broker."""
+        """This broker's registration, if it ever registered."""
         return next((registration for number, registration in self.brokers if number == broker), None)
 
     def active(self, broker: BrokerId) -> bool:
-        """Whether it may lead and join an ISR: neither fenced nor shutting down (ClusterControlManager.isActive)."""
+        """Whether a broker may lead and join an ISR: not fenced, not in controlled shutdown.
+
+        ClusterControlManager.isActive.
+        """
         return broker in self.active_brokers()
 
     def active_brokers(self) -> Brokers:
-        """All that may lead and join an ISR."""
+        """Brokers that are neither fenced nor in controlled shutdown."""
         return frozenset(number for number, broker in self.brokers if not broker.fenced and not broker.shutting_down)
 
     def with_broker(self, broker: BrokerId, registration: BrokerRegistration) -> Controller:
-        """The same with this broker's registration."""
+        """The state with this broker registration."""
         others = [(number, other) for number, other in self.brokers if number != broker]
         return self._replace(brokers=tuple(sorted([*others, (broker, registration)])))
 
     def marked(self, broker: BrokerId, **marks: Any) -> Controller:
-        """The same with some fields of this broker's registration changed, if it has one."""
+        """The state with some fields of a broker's registration changed, if it is registered."""
         registration = self.broker(broker)
         return self if registration is None else self.with_broker(broker, registration._replace(**marks))
 
     def with_partition(self, partition: Registration) -> Controller:
-        """The same with this partition."""
+        """The state with this partition."""
         return self._replace(partition=partition)
 
     def will_write(self, *writes: Written) -> Controller:
-        """The same, with this to be written."""
+        """The state with these znode writes pending."""
         return self._replace(writing=writes)
 
     def written(self) -> Controller:
-        """After the next write."""
+        """The state after the next pending write."""
         (partition, shown), *left = self.writing
         return self._replace(partition=partition, shown=shown, writing=tuple(left))
 
     def finished(self) -> Controller:
-        """After all that it has yet to write."""
+        """The state after all pending writes."""
         return self.will_write(*self.writing[-1:]).written() if self.writing else self

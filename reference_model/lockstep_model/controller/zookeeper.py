@@ -1,6 +1,6 @@
-"""How ZooKeeper's controller changes a partition: it elects where the leader is gone, and takes brokers from ISRs.
+"""Partition changes of the ZooKeeper controller: leader election, and removal of brokers from the ISR.
 
-Each write raises the version of the partition's znode, which is the partition epoch.
+Each write raises the version of the partition's state znode, which is the partition epoch.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from lockstep_model.replication.mutants import ELECT_IN_SYNC, LAST_MEMBER_STAYS
 
 
 def written(partition: Registration, *, leader: BrokerId, isr: Brokers) -> Registration:
-    """The partition with this leader and this ISR, and the next leader epoch (LeaderAndIsr.newLeaderAndIsr)."""
+    """The partition with this leader and ISR and the next leader epoch (LeaderAndIsr.newLeaderAndIsr)."""
     leader_epoch, partition_epoch = partition.leader_epoch + 1, partition.partition_epoch + 1
     return partition._replace(leader=leader, isr=isr, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
 
 
 def elect_offline(parameters: Parameters, controller: Controller, *, unclean: bool) -> Controller:
-    """Give a partition whose leader is gone another one: in sync, or where that is allowed anybody.
+    """Offline-partition election: the first live ISR member, else with unclean election the first live replica.
 
-    The ISR loses all that are not there; an unclean leader is alone in it (Election.leaderForOffline).
+    Election.leaderForOffline. Brokers that are not live leave the ISR; an unclean leader is its only member.
     """
     partition, active = controller.partition, controller.active_brokers()
     if partition.leader in active:
@@ -39,9 +39,9 @@ def elect_offline(parameters: Parameters, controller: Controller, *, unclean: bo
 
 
 def remove_from_isr(parameters: Parameters, partition: Registration, broker: BrokerId) -> Registration:
-    """Take a broker from the ISR, unless it is the last there; it leads no more.
+    """Removes a broker from the ISR, unless it is the last member; if it led, the partition has no leader.
 
-    The leader epoch rises even where the ISR stays as it was (ReplicaStateMachine.removeReplicasFromIsr).
+    ReplicaStateMachine.removeReplicasFromIsr. The leader epoch rises even if the ISR stays the same.
     """
     if broker not in partition.isr:
         return partition
@@ -56,7 +56,7 @@ def remove_from_isr(parameters: Parameters, partition: Registration, broker: Bro
 
 
 def without(parameters: Parameters, partition: Registration, leaving: Iterable[BrokerId]) -> Iterator[Registration]:
-    """The partition after each of these has left the ISR that was in it."""
+    """The partition after each removal of one of these brokers from the ISR, one znode write per broker."""
     for broker in leaving:
         if broker in partition.isr:
             partition = remove_from_isr(parameters, partition, broker)
@@ -64,9 +64,10 @@ def without(parameters: Parameters, partition: Registration, leaving: Iterable[B
 
 
 def elect_instead_of_leaving(controller: Controller) -> Registration:
-    """Another member of the ISR leads in place of one that shuts down, if there is one that does not.
+    """Controlled shutdown of the leader: the first live ISR member that is not shutting down becomes leader.
 
-    All that shut down leave the ISR then (Election.leaderForControlledShutdown).
+    Election.leaderForControlledShutdown. Brokers that are shutting down leave the ISR; if no other member is left,
+    nothing changes.
     """
     partition = controller.partition
     staying = partition.isr & controller.active_brokers()
