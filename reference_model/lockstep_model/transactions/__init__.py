@@ -1,1 +1,1 @@
-"""Transactions: what a partition knows of them, what their coordinator decides, and both of them with their clients."""
+"""Transactions: the transaction coordinator, transactional appends and markers on partition leaders, and producers."""

@@ -1,7 +1,7 @@
-"""A transactional batch comes to the leader of a partition: before it is appended the coordinator has a say (KIP-890).
+"""A transactional batch at the partition leader: verification with the transaction coordinator (KIP-890).
 
-What follows is `produce.produce`, with the guard that is given here; for offsets that are committed in a transaction it
-is `groups.offsets.commit`. In between, the transaction may end.
+The append follows in `produce.produce`, for offsets committed in a transaction in `groups.offsets.commit`, with the
+verification guard that is returned here. The transaction may end between verification and append.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from lockstep_model.transactions.versions import Support
 
 
 class Admitted(NamedTuple):
-    """What stands afterwards, and whether the batch may be appended."""
+    """Result of the verification: the state afterwards, and whether the batch may be appended."""
 
     transactional: Transactional | None
+    """Transaction metadata at the coordinator."""
     verification: Verification | None
-    """What stands for this producer at the leader."""
+    """The leader's verification state entry for this producer (VerificationStateEntry)."""
     error: Error = Error.NONE
-    """Why it may not, as the broker takes it: `coordinator.produce_error` is what a producer is told, and
-    `coordinators.write_error` what somebody is told who commits offsets."""
+    """Why the batch is refused, as the broker sees it. The Produce response carries `coordinator.produce_error`, the
+    TxnOffsetCommit response `coordinators.write_error`."""
     guard: Offset | None = None
-    """What the batch has to show when it is appended; None if it needs no verification."""
+    """The verification guard that the append must present (VerificationGuard); None if no verification is needed."""
 
 
 def admit(
@@ -41,9 +42,12 @@ def admit(
     *,
     unreachable: Error = Error.NONE,
 ) -> Admitted:
-    """ReplicaManager.handleProduceAppend, maybeStartTransactionVerificationForPartition, AddPartitionsToTxnManager.
+    """Verifies a transactional batch, or adds its partition to the transaction.
 
-    `unreachable` is why the coordinator gave no answer: NETWORK_EXCEPTION, or what a broker says that is not it.
+    KIP-890; ReplicaManager.handleProduceAppend.
+
+    maybeStartTransactionVerificationForPartition, then AddPartitionsToTxnManager. `unreachable`: the error when the
+    coordinator gave no response (NETWORK_EXCEPTION), or the error of a broker that is not the coordinator.
     """
     adds = support is Support.ADD_PARTITION
     entry = log.known.entry(batch.producer_id)

@@ -1,4 +1,4 @@
-"""What brokers do of themselves: markers, completions, time-outs, and others that take over."""
+"""Broker actions without a client request: markers, completion, transaction timeout, coordinator and leader change."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from lockstep_model.transactions.state import Coordinator, Late, TransactionBoun
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Each is one action: its guard, then what stands where afterwards, for each way in which it can happen."""
+    """Each method is one action: its guard, then all possible next states."""
 
     parameters: Parameters
     bounds: TransactionBounds
 
     def send_marker(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """A partition takes the marker of a decided transaction (KafkaApis.handleWriteTxnMarkersRequest)."""
+        """WriteTxnMarkers: the leader appends the marker of a decided transaction.
+
+        KafkaApis.handleWriteTxnMarkersRequest.
+        """
         transactional = coordinator.transactional
         if transactional is None or partition not in transactional.unmarked:
             return
@@ -32,7 +35,7 @@ class Background:
                 yield coordinator, marked._replace(unacknowledged=(marker, leader.log.end))
 
     def acknowledge_marker(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """The coordinator learns that a marker is replicated (TransactionMarkerRequestCompletionHandler)."""
+        """WriteTxnMarkers response, after the marker is replicated (TransactionMarkerRequestCompletionHandler)."""
         transactional = coordinator.transactional
         if transactional is None or partition not in transactional.unmarked or leader.unacknowledged is None:
             return
@@ -44,7 +47,7 @@ class Background:
             yield after, leader._replace(unacknowledged=None)
 
     def send_marker_late(self, partition: Partition, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """A copy of a marker arrives when nobody waits for it."""
+        """A duplicate WriteTxnMarkers request arrives after the coordinator stopped waiting for its response."""
         for copy in sorted(coordinator.late):
             if copy[0] == partition:
                 rest = coordinator._replace(late=coordinator.late - {copy})
@@ -52,27 +55,36 @@ class Background:
                     yield rest, marked
 
     def _marked(self, leader: Leader, marker: Marker) -> list[Leader]:
-        """One that is refused is not sent again (TransactionMarkerRequestCompletionHandler)."""
+        """The leader with the marker appended; a refused marker is not retried.
+
+        TransactionMarkerRequestCompletionHandler.
+        """
         if isinstance(check_marker(leader.entry(marker.producer_id), marker, self.parameters), Error):
             return []
         return [append(leader, marker, replicated_at_once=not self.bounds.lagging)]
 
     def complete(self, coordinator: Coordinator) -> Outcomes:
-        """All markers are known to be written (TransactionMarkerChannelManager.maybeWriteTxnCompletion)."""
+        """All markers are acknowledged: CompleteCommit or CompleteAbort (maybeWriteTxnCompletion).
+
+        TransactionMarkerChannelManager.maybeWriteTxnCompletion.
+        """
         if coordinator.transactional is not None:
             after = rules.complete(coordinator.transactional, self.parameters)
             if after is not None:
                 yield (coordinator._replace(transactional=after),)
 
     def time_out(self, coordinator: Coordinator) -> Outcomes:
-        """A transaction was open for too long (TransactionCoordinator.abortTimedOutTransactions)."""
+        """An open transaction exceeds its timeout and is aborted (TransactionCoordinator.abortTimedOutTransactions)."""
         if coordinator.transactional is not None and coordinator.timeouts:
             after = rules.abort_timed_out(coordinator.transactional, self.parameters, fresh=coordinator.fresh)
             if after is not None:
                 yield (coordinator.after(after)._replace(timeouts=coordinator.timeouts - 1),)
 
     def take_over(self, coordinator: Coordinator) -> Outcomes:
-        """Another broker loads the log (onElection); the markers of the one before are still under way."""
+        """Coordinator failover: the new coordinator loads the transaction log (TransactionCoordinator.onElection).
+
+        Markers of the old coordinator may still be in flight.
+        """
         transactional = coordinator.transactional
         if transactional is None or not coordinator.successors:
             return
@@ -91,12 +103,12 @@ class Background:
         )
 
     def replicate(self, leader: Leader) -> Outcomes:
-        """The followers have fetched everything."""
+        """All followers reach the leader's log end, and the high watermark with them."""
         if leader.high_watermark < leader.log.end:
             yield (replicate(leader),)
 
     def elect(self, leader: Leader) -> Outcomes:
-        """Another replica leads, with everything that is committed and perhaps more."""
+        """Leader election: the new leader's log ends between the high watermark and the old leader's log end."""
         if leader.elections:
             for log_end in range(leader.high_watermark, leader.log.end + 1):
                 yield (succeeded(leader, log_end),)
