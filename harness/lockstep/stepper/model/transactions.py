@@ -118,8 +118,9 @@ class TransactionRules:
     def coordinates(
         self, asked: Asked, around: Surroundings, transactions: Transactions
     ) -> Iterator[tuple[Answered, Surroundings, Transactions]]:
-        """Coordinator handles InitProducerId, AddPartitionsToTxn or EndTxn (TransactionCoordinator.handle...).
+        """Coordinator handles InitProducerId, AddPartitionsToTxn or EndTxn.
 
+        TransactionCoordinator.handleInitProducerId, handleAddPartitionsToTransaction, handleEndTransaction.
         Unless it is steady, it may return a retriable error instead. A coordinator that could not replicate its append
         in time returns COORDINATOR_NOT_AVAILABLE, and the append may be in __transaction_state all the same
         (TransactionStateManager.appendTransactionToLog).
@@ -165,7 +166,7 @@ class TransactionRules:
     ) -> Iterator[tuple[Admitted | Answered, Surroundings, Broker, Transactions]]:
         """Leader verifies the first transactional batch with the coordinator, or has it add the partition (KIP-890).
 
-        ReplicaManager.maybeStartTransactionVerificationForPartition, AddPartitionsToTxnManager. A broker that does not
+        ReplicaManager.maybeStartTransactionVerificationForPartitions, AddPartitionsToTxnManager. A broker that does not
         lead the partition returns its error without verification. The coordinator may be unreachable unless it is
         steady.
         """
