@@ -19,6 +19,8 @@ from lockstep.spec.cluster import ClusterSpec
 ENTRY_POINTS = "lockstep.scenarios"
 BUNDLED = "lockstep_scenarios"
 """The package of our own scenarios, found without importing it."""
+CONFORMANCE = "conformance"
+"""Its subpackage of conformance claims: they are no scenarios, and `lockstep.stepper.conformance` imports them."""
 
 Describe = Callable[[PlanBuilder], None]
 
@@ -75,7 +77,7 @@ def scenario(
 
 def find_scenarios(directories: Sequence[Path] = ()) -> dict[str, Scenario]:
     """Every scenario there is, by name."""
-    for directory in sorted(path for path in _bundled().iterdir() if path.is_dir()):
+    for directory in sorted(path for path in _bundled().iterdir() if path.is_dir() and path.name != CONFORMANCE):
         _import_directory(directory)
     for entry_point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         entry_point.load()

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.stepper.conformance import CLAIMS, SCRIPTS
-from lockstep.stepper.conformance.catalogue import CATALOGUE
 from tests.command import Lockstep, Refused
 
 PASS, USAGE = 0, 4
@@ -29,16 +27,6 @@ CONTRACT = {
 )
 def test_wrong_usage(refused: Refused, arguments: list[str], sentence: str) -> None:
     refused(["conform", *arguments], sentence)
-
-
-def test_every_claim_is_described() -> None:
-    assert set(CATALOGUE) == set(CLAIMS)
-    assert all(claim.family and claim.wording and claim.fact for claim in CATALOGUE.values())
-
-
-def test_scripts_have_names_of_their_own_and_claims() -> None:
-    assert len({script.name for script in SCRIPTS}) == len(SCRIPTS)
-    assert CLAIMS == (12, 19, 34, 37, 40, 41, 44, 45, 49, 51, 66, 67, 68, 69)
 
 
 @pytest.mark.cluster

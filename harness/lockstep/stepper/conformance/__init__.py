@@ -1,8 +1,17 @@
-"""Scripts that show, one claim about Kafka after the other, on a live cluster whether it holds."""
+"""How claim scripts run on a live cluster; the claims and their scripts are in `lockstep_scenarios.conformance`."""
 
 from __future__ import annotations
 
-from lockstep.stepper.conformance.registry import CLAIMS, SCRIPTS, Scripted
+from lockstep.stepper.conformance.registry import ClaimScript, find_claims, find_scripts, shown_claims
 from lockstep.stepper.conformance.runner import SCRIPT_OVERRIDES, Finding, Ran, run_script
 
-__all__ = ["CLAIMS", "SCRIPTS", "SCRIPT_OVERRIDES", "Finding", "Ran", "Scripted", "run_script"]
+__all__ = [
+    "SCRIPT_OVERRIDES",
+    "ClaimScript",
+    "Finding",
+    "Ran",
+    "find_claims",
+    "find_scripts",
+    "run_script",
+    "shown_claims",
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lockstep.cluster.cluster import Cluster
-from lockstep.stepper.conformance.registry import Scripted
+from lockstep.stepper.conformance.registry import ClaimScript
 from lockstep.stepper.conformance.script import NotReached, Setting, Steps, Unexpected
 from lockstep.stepper.driver.driver import Done
 from lockstep.stepper.walk.generator import Situation
@@ -36,7 +36,7 @@ class Finding(StrEnum):
 class Ran:
     """What came of a script."""
 
-    script: Scripted
+    script: ClaimScript
     walked: Walked
     unexpected: str | None = None
     """What the script says is not so."""
@@ -60,7 +60,7 @@ class Ran:
         return self.not_reached or self.walked.undecided
 
 
-def run_script(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None] = lambda _: None) -> Ran:
+def run_script(cluster: Cluster, script: ClaimScript, on_step: Callable[[Done], None] = lambda _: None) -> Ran:
     """Play a script on a fresh topic; again, if it came to no end."""
     for attempt in range(1, ATTEMPTS + 1):
         ran = replace(_run(cluster, script, on_step), attempts=attempt)
@@ -69,7 +69,7 @@ def run_script(cluster: Cluster, script: Scripted, on_step: Callable[[Done], Non
     return ran
 
 
-def _run(cluster: Cluster, script: Scripted, on_step: Callable[[Done], None]) -> Ran:
+def _run(cluster: Cluster, script: ClaimScript, on_step: Callable[[Done], None]) -> Ran:
     parameters = parameters_of(cluster)
     setting = Setting(parameters=parameters, lag_ms=timing_of(cluster).lag_ms)
     unexpected: str | None = None

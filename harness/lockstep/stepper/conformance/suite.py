@@ -12,8 +12,7 @@ from lockstep.errors import UsageError
 from lockstep.host.disk import replace_file
 from lockstep.progress import Progress
 from lockstep.spec.cluster import ClusterSpec
-from lockstep.stepper.conformance.catalogue import CATALOGUE
-from lockstep.stepper.conformance.registry import CLAIMS, SCRIPTS, Scripted
+from lockstep.stepper.conformance.registry import ClaimScript, find_claims, find_scripts, shown_claims
 from lockstep.stepper.conformance.runner import SCRIPT_OVERRIDES, Finding, run_script
 from lockstep.stepper.controls.evaluation import WrongModelFound
 from lockstep.stepper.session import STEPS, Diverged, Ended, Session, open_session, seconds_of, worst
@@ -81,13 +80,14 @@ class Conformance(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def scripts_for(claims: Sequence[int]) -> tuple[Scripted, ...]:
+def scripts_for(claims: Sequence[int]) -> tuple[ClaimScript, ...]:
     """The scripts about any of these claims."""
-    unknown = sorted(set(claims) - set(CLAIMS))
+    shown = shown_claims()
+    unknown = sorted(set(claims) - set(shown))
     if unknown:
-        known = ", ".join(map(str, CLAIMS))
+        known = ", ".join(map(str, shown))
         raise UsageError(f"there is no script for claim {', '.join(map(str, unknown))}; there are some for {known}")
-    return tuple(script for script in SCRIPTS if set(script.claims) & set(claims))
+    return tuple(script for script in find_scripts() if set(script.claims) & set(claims))
 
 
 def conform(
@@ -124,7 +124,7 @@ def conform(
     return session.end_with_controls(verdict, followed, "scripts")
 
 
-def _play(session: Session, script: Scripted) -> tuple[ScriptVerdict, Walked]:
+def _play(session: Session, script: ClaimScript) -> tuple[ScriptVerdict, Walked]:
     directory = session.run.path / SCRIPTS_DIRECTORY / script.name
     doing = f"{script.name} (claim {', '.join(map(str, script.claims))})"
     with session.recording(directory, doing) as on_step:
@@ -170,7 +170,7 @@ def _claim(claim: int, found: list[ScriptVerdict]) -> ClaimVerdict:
 
 def conformance(claim: ClaimVerdict, verdict: ConformanceVerdict) -> Conformance:
     """What was found of a claim, with what it says."""
-    described = CATALOGUE[claim.claim]
+    described = find_claims()[claim.claim]
     shown = [script.shows for script in verdict.scripts if script.name in claim.scripts]
     return Conformance(
         claim=claim.claim,

@@ -1,4 +1,4 @@
-"""Every script on a cluster in containers."""
+"""Every claim script holds on a cluster in containers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from lockstep.cluster.docker import engine_available
 from lockstep.pytest_plugin import Clusters
-from lockstep.stepper.conformance import SCRIPT_OVERRIDES, Finding, Scripted, run_script
-from tests.stepper.conformance.test_scripts import every_script
+from lockstep.stepper.conformance import SCRIPT_OVERRIDES, ClaimScript, Finding, run_script
+from tests.scenarios.conformance.test_scripts import every_script
 
 AVAILABLE, REASON = engine_available()
 
@@ -25,6 +25,6 @@ pytestmark = [
 
 @pytest.mark.parametrize("mode", ["kraft", "zk"])
 @every_script
-def test_it_holds_in_containers(mode: str, script: Scripted, lockstep_clusters: Clusters) -> None:
+def test_it_holds_in_containers(mode: str, script: ClaimScript, lockstep_clusters: Clusters) -> None:
     ran = run_script(lockstep_clusters.get(mode=mode, backend="docker", overrides=SCRIPT_OVERRIDES), script)
     assert ran.finding is Finding.HOLDS, ran.evidence

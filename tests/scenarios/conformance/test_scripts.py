@@ -1,4 +1,4 @@
-"""Every script on a real cluster, and what becomes of one that is wrong about Kafka."""
+"""Every claim script holds on a real cluster, and a wrong model diverges from the cluster in one of them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ import pytest
 
 from lockstep.cluster.cluster import Cluster
 from lockstep.pytest_plugin import Clusters
-from lockstep.stepper.conformance import SCRIPT_OVERRIDES, SCRIPTS, Finding, Ran, Scripted, run_script
-from lockstep.stepper.conformance.runner import ATTEMPTS
-from lockstep.stepper.conformance.script import Setting, Steps, begin, expect, followers, require, write
+from lockstep.stepper.conformance import SCRIPT_OVERRIDES, ClaimScript, Finding, Ran, find_scripts, run_script
 from lockstep.stepper.controls.wrong_models import WRONG_MODELS, judge
-from lockstep.stepper.walk.generator import Situation
 from lockstep.stepper.walk.runner import parameters_of
-from lockstep_model.errors import Error
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
-Play = Callable[[Scripted], Ran]
+Play = Callable[[ClaimScript], Ran]
 
+SCRIPTS = find_scripts()
 by_name = {script.name: script for script in SCRIPTS}
 every_script = pytest.mark.parametrize("script", SCRIPTS, ids=by_name)
 SLOW = ("last-leader", "unclean-election")
-"""What is left of a claim that another script is about, too."""
+"""Scripts of a claim that a quicker script shows as well."""
 quick_scripts = pytest.mark.parametrize(
     "script",
     [pytest.param(one, marks=[pytest.mark.long] if one.name in SLOW else []) for one in SCRIPTS],
@@ -47,9 +44,9 @@ def kept() -> dict[str, Ran]:
 
 @pytest.fixture
 def play(cluster: Cluster, kept: dict[str, Ran]) -> Play:
-    """Play a script on the newest Kafka, once for all tests."""
+    """Run a script on the newest Kafka, once for all tests."""
 
-    def played(script: Scripted) -> Ran:
+    def played(script: ClaimScript) -> Ran:
         if script.name not in kept:
             kept[script.name] = run_script(cluster, script)
         return kept[script.name]
@@ -58,7 +55,7 @@ def play(cluster: Cluster, kept: dict[str, Ran]) -> Play:
 
 
 @quick_scripts
-def test_it_holds(script: Scripted, play: Play) -> None:
+def test_it_holds(script: ClaimScript, play: Play) -> None:
     ran = play(script)
     assert ran.finding is Finding.HOLDS, ran.evidence
 
@@ -66,7 +63,7 @@ def test_it_holds(script: Scripted, play: Play) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 @every_script
-def test_it_holds_for_older_ones(shape: str, script: Scripted, lockstep_clusters: Clusters) -> None:
+def test_it_holds_for_older_ones(shape: str, script: ClaimScript, lockstep_clusters: Clusters) -> None:
     ran = run_script(lockstep_clusters.get(**SHAPES[shape], overrides=SCRIPT_OVERRIDES), script)
     assert ran.finding is Finding.HOLDS, ran.evidence
 
@@ -92,28 +89,3 @@ def test_a_wrong_model_does_not_follow_it(wrong: str, script: str, cluster: Clus
     events = play(by_name[script]).walked.events
     assert judge(events, parameters_of(cluster)).divergence is None
     assert judge(events, model.parameters(parameters_of(cluster)), model.reading).divergence is not None
-
-
-def followers_take_writes(_: Setting, now: Situation) -> Steps[None]:
-    now = yield from begin(now)
-    written = yield from write(followers(now)[0], acks=1)
-    expect(written.error is Error.NONE, "followers take writes")
-
-
-def nothing_to_be_seen(_: Setting, now: Situation) -> Steps[None]:
-    now = yield from begin(now)
-    require(now.leader not in now.replicas, "somebody else leads")
-
-
-def test_a_claim_that_is_wrong_is_violated(cluster: Cluster) -> None:
-    """Though the model has nothing against the answer."""
-    ran = run_script(cluster, Scripted(claims=(), name="wrong", shows="", script=followers_take_writes))
-    assert ran.walked.divergence is None
-    assert ran.finding is Finding.VIOLATED
-    assert ran.evidence == "it is not so that followers take writes, after NOT_LEADER_OR_FOLLOWER"
-
-
-def test_a_script_that_comes_to_no_end_decides_nothing(cluster: Cluster) -> None:
-    ran = run_script(cluster, Scripted(claims=(), name="nothing", shows="", script=nothing_to_be_seen))
-    assert (ran.finding, ran.evidence) == (Finding.UNDECIDED, "somebody else leads")
-    assert ran.attempts == ATTEMPTS

@@ -1,40 +1,63 @@
-"""Who leads when the leader is gone, and what becomes of the records."""
+"""Leader election: the replica that the controller elects when a partition's leader is gone."""
 
 from __future__ import annotations
 
-from lockstep.stepper.conformance.script import (
+from lockstep.claims import (
+    NO_LEADER,
+    Elect,
+    Idle,
+    Kill,
+    Reach,
     Setting,
+    Situation,
+    Start,
     Steps,
-    all_in_sync,
+    Stop,
+    Until,
     begin,
+    claim,
+    claim_script,
     clients_are_sent_to,
     cut_off,
     expect,
     followers,
-    high_watermark_rises,
-    joined,
     led,
     log_ends_at,
     read,
-    reply,
     require,
     values,
     wait,
     write,
 )
-from lockstep.stepper.driver.actions import AskEpochEnd, Elect, Idle, Kill, Reach, Start, Stop, Until
-from lockstep.stepper.walk.generator import Situation
-from lockstep_model.errors import Error
-from lockstep_model.partition.offsets import EndOfEpoch
-from lockstep_model.partition.produce import Produced
-from lockstep_model.registration import NO_LEADER
 
+FAMILY = "Leader election"
 ELECTION_MS = 500
-"""For how long it is watched that nobody is elected."""
+"""How long a script watches a partition without a leader, to see that the controller elects none."""
+
+claim(
+    number=12,
+    family=FAMILY,
+    wording="When a broker fails, the controller picks the next replica in the list for each partition that it led.",
+    fact="It picks the first replica in the order of the assignment that is alive and in the ISR.",
+)
+claim(
+    number=19,
+    family=FAMILY,
+    wording="A partition's leader is elected from the ISR only.",
+    fact=(
+        "Unless an unclean election is asked for or configured. With eligible leader replicas (4.1 and later by "
+        "default) one of these leads when the ISR is empty, and the last known leader when both are."
+    ),
+)
 
 
-def first_in_sync_of_the_assignment_leads(_: Setting, now: Situation) -> Steps[None]:
-    """Not the next in the list: that one is alive, and not in the ISR."""
+@claim_script(
+    claims=[12],
+    name="next-leader",
+    shows="The first replica of the assignment that is alive and in sync leads next, not just the next one.",
+)
+def the_first_in_sync_replica_of_the_assignment_leads(_: Setting, now: Situation) -> Steps[None]:
+    """The second replica of the assignment is alive but out of the ISR, so the third leads."""
     now = yield from begin(now)
     leader, (lagging, next_in_sync) = now.leader, followers(now)
     yield from cut_off(leader, lagging)
@@ -50,11 +73,16 @@ def first_in_sync_of_the_assignment_leads(_: Setting, now: Situation) -> Steps[N
         yield from clients_are_sent_to(now.leader, broker)
 
 
-def only_complete_replicas_lead(setting: Setting, now: Situation) -> Steps[None]:
-    """The ISR is gone, and a replica that was not in it is alive: it is not elected.
+@claim_script(
+    claims=[19],
+    name="complete-leaders",
+    shows="Who is not in the ISR does not lead, unless it is an eligible leader replica.",
+)
+def only_isr_and_elr_members_lead(setting: Setting, now: Situation) -> Steps[None]:
+    """The last ISR member is dead, and a live replica that is outside the ISR is not elected.
 
-    One that left the ISR in good order is, where there are eligible leader replicas; otherwise all wait for the last
-    of the ISR.
+    A replica that left the ISR by a clean shutdown is elected where eligible leader replicas are on (KIP-966);
+    otherwise the partition has no leader until the last ISR member is back.
     """
     now = yield from begin(now)
     leader, (eligible, lagging) = now.leader, followers(now)
@@ -88,8 +116,17 @@ def only_complete_replicas_lead(setting: Setting, now: Situation) -> Steps[None]
     expect(values(told) == [0, 1], "no record is lost")
 
 
+@claim_script(
+    claims=[19],
+    name="last-leader",
+    shows="When nobody is known to be complete, only the last leader leads again.",
+)
 def the_last_leader_leads_again(setting: Setting, now: Situation) -> Steps[None]:
-    """Nobody is left that is known to be complete: all died, and may lack the end of their logs."""
+    """Every ISR member was killed, and the first to return is not elected: only the last leader is.
+
+    With eligible leader replicas it is elected as the last known leader (KIP-966), with
+    unclean.leader.election.enable=false; otherwise as the last ISR member.
+    """
     now = yield from begin(now)
     leader, (other, lagging) = now.leader, followers(now)
     yield from cut_off(leader, lagging)
@@ -109,7 +146,13 @@ def the_last_leader_leads_again(setting: Setting, now: Situation) -> Steps[None]
     expect(now.leader == leader and leader in now.isr, "the last leader leads, with unclean elections forbidden")
 
 
-def unclean_elections_are_asked_for(_: Setting, now: Situation) -> Steps[None]:
+@claim_script(
+    claims=[19],
+    name="unclean-election",
+    shows="Who is not in the ISR leads when an unclean election is asked for, and records are lost.",
+)
+def an_unclean_election_loses_records(_: Setting, now: Situation) -> Steps[None]:
+    """The only live replica lags, and an ElectLeaders request of type UNCLEAN makes it the leader."""
     now = yield from begin(now)
     leader, (leaving, lagging) = now.leader, followers(now)
     yield from cut_off(leader, lagging)
@@ -126,54 +169,3 @@ def unclean_elections_are_asked_for(_: Setting, now: Situation) -> Steps[None]:
     )
     now, told = yield from read(lagging, 0, Reach.LOG_END)
     expect(values(told) == [0], "with whom a record is lost that others had")
-
-
-def one_of_three_survives(setting: Setting, now: Situation) -> Steps[None]:
-    """Two brokers die at once."""
-    now = yield from begin(now)
-    leader, (victim, survivor) = now.leader, followers(now)
-    yield from high_watermark_rises(survivor, 1)
-    yield Kill(broker=leader)
-    yield Kill(broker=victim)
-    yield from wait(Until.ALONE)
-    now = yield from led()
-    expect(now.leader == survivor, "the one that is left leads")
-    now, told = yield from read(survivor, 0)
-    expect(values(told) == [0], "what was committed can be read")
-    refused = yield from write(survivor, acks=-1)
-    expect(refused.error is Error.NOT_ENOUGH_REPLICAS, "acks=all is refused")
-    expect((yield from write(survivor, acks=1)) == Produced(Error.NONE, 1), "acks=1 is taken")
-    now, told = yield from read(survivor, 1)
-    require(now.isr == {survivor}, "nobody should have come back")
-    hidden = setting.parameters.hw_gate
-    expect(bool(told.records) is not hidden, "and can be read only where the high watermark rises below the minimum")
-    yield Start(broker=victim)
-    yield from wait(Until.REGISTERED)
-    yield from joined(victim)
-    yield from high_watermark_rises(survivor, 2)
-    written = yield from write(survivor, acks=-1)
-    expect(written == Produced(Error.NONE, 2), "with two in the ISR acks=all is taken again")
-
-
-def epochs_end_where_logs_part(_: Setting, now: Situation) -> Steps[None]:
-    """A leader dies with records that no other has, and finds others at their offsets when it comes back."""
-    now = yield from begin(now)
-    leader, others, epoch = now.leader, followers(now), now.leader_epoch
-    yield from cut_off(leader, *others)
-    yield from write(leader, acks=1, records=2)
-    now, lost = yield from read(leader, 1, Reach.LOG_END)
-    all_in_sync(now)
-    yield Kill(broker=leader)
-    now = yield from led()
-    expect(now.leader == others[0], "of several in sync the first of the assignment leads next")
-    written = yield from write(now.leader, acks=1)
-    expect(written == Produced(Error.NONE, 1), "the next leader writes where the logs part")
-    yield Start(broker=leader)
-    yield from wait(Until.REGISTERED)
-    now = yield from joined(leader)
-    now, kept = yield from read(now.leader, 0, Reach.LOG_END)
-    expect(not set(values(kept)) & set(values(lost)), "what only the dead leader had is gone")
-    now, told = yield from read(leader, 0, Reach.LOG_END)
-    expect(told.records == kept.records, "it has what the new leader has, with the same epochs")
-    now, done = yield AskEpochEnd(broker=now.leader, epoch=epoch)
-    expect(reply(done, EndOfEpoch) == EndOfEpoch(Error.NONE, epoch, 1), "its epoch ends where the logs parted")
