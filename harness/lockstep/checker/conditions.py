@@ -1,6 +1,6 @@
-"""Under which conditions a run was made: what its topics were configured to, and what really happened to its leaders.
+"""The conditions of a run: its topic configs, its leader elections, and the log ends that its brokers lost.
 
-Read from the small files of the run directory; what is not there is not known, and counts as Kafka's default.
+Read from the small files of the run directory; a config that is not there is unknown, and counts as Kafka's default.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _SpecInfo(msgspec.Struct, frozen=True, kw_only=True):
 class _RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     spec: _SpecInfo = _SpecInfo()
     external: _SpecInfo | None = None
-    """What a cluster that we did not start told of itself."""
+    """The description of an external cluster by its own brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +62,13 @@ class Conditions:
     """The conditions of one run."""
 
     topics: tuple[Configuration, ...]
-    """By the topic's place in the history, each for a writer of Kafka's defaults."""
+    """By the topic's index in the history, each for a producer with Kafka's defaults."""
     elections: dict[int, int]
     """Per log, an upper bound on its leader elections; a log without metadata observations has no entry."""
     isr_cut: frozenset[int]
-    """The logs of which there was an ISR whose members all lost the ends of their logs at once."""
+    """The logs with an ISR whose members all lost the ends of their logs at once."""
     unclean: frozenset[int]
-    """The logs that were given a leader from outside the ISR, by order."""
+    """The logs for which a fault ordered an unclean leader election."""
     crashed: int
     lossy: int
     expectations: tuple[Expectation, ...]
@@ -76,7 +76,7 @@ class Conditions:
     def required(
         self, guarantee: Guarantee, log: int, *, acks: int, idempotent: bool, given_up: bool = False
     ) -> Requirement:
-        """What Kafka owed in this log to a writer with these settings, or while it gave up a record."""
+        """The requirement on this log towards a producer with these settings, or while it gave up a record."""
         configuration = replace(self.topics[topic_of(log)], acks=acks, idempotent=idempotent)
         faults = Faults(
             elections=self.elections.get(log),
@@ -89,7 +89,7 @@ class Conditions:
         return guarantee.required(configuration, faults)
 
     def stays(self, log: int, acks: int) -> bool:
-        """Whether Kafka owed it that a record of this log, acknowledged with these acks, stays where it is."""
+        """Whether Kafka guarantees that a record of this log, acknowledged with these acks, stays at its offset."""
         return self.required(NAMED["no-lost-acks"], log, acks=acks, idempotent=True).required is Required.HELD
 
 
@@ -118,7 +118,7 @@ def _configuration(topic: TopicPlan, spec: _SpecInfo) -> Configuration:
 
 
 def _elects_uncleanly(spec: _SpecInfo) -> bool:
-    """Whether any node would, as the controller, where the topic does not say."""
+    """Whether any node, as the controller, would elect uncleanly where the topic config does not say."""
     electing = [
         overrides
         for node, overrides in spec.node_overrides.items()
@@ -133,7 +133,7 @@ def _is_true(setting: str) -> bool:
 
 
 def _keeps_elr(spec: _SpecInfo) -> bool:
-    """New clusters keep them if all nodes know them: storage is formatted for the oldest version."""
+    """New clusters keep eligible leader replicas if all nodes support them: the oldest version formats the storage."""
     if spec.mode == "zk":
         return False
     oldest = min(_release(version) for version in (spec.kafka, *spec.node_kafka.values()))
@@ -145,7 +145,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 class _Seen(NamedTuple):
-    """What the metadata once said of a log."""
+    """One metadata observation of a log."""
 
     log: int
     time_ns: int

@@ -1,4 +1,4 @@
-"""From what was found to what it means: one status and one sentence per guarantee, and the verdict of the run.
+"""From the anomalies found to the verdict: one status and one sentence per guarantee, and the verdict of the run.
 
 Nothing is held by default. A guarantee is held only if there was something to check it on, everything that it needs was
 recorded, and no anomaly was found.

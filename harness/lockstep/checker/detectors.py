@@ -1,4 +1,4 @@
-"""What counts as an anomaly: a table of predicates over the fact tables, and one sentence for each.
+"""The anomalies: a table of predicates over the fact tables, and one sentence for each.
 
 `when` and `effect` are Spark SQL over the columns of `facts`. The effect is what the anomaly means under the conditions
 in which it happened: `violated`, `permitted` (nothing promised otherwise) or `undecided` (it cannot be told).
@@ -17,7 +17,9 @@ _ALWAYS = f"'{VIOLATED}'"
 _BY_WHAT_IS_OWED = f"case when firm then '{VIOLATED}' when weak then '{PERMITTED}' else '{UNDECIDED}' end"
 
 _SENT_AGAIN = "copy_log = log and (given_up or not keeps and not (at_end and copy_at_end))"
-"""By the client itself, in a new epoch, or because the log had lost it; what is twice in a log it did not lose."""
+"""A copy that is permitted: the producer sent the record again in a new epoch, or after the log had lost it.
+
+A record that the log holds twice in the end was not lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The two fact tables that every guarantee is a predicate over, each computed once.
 
-placements   one row per (log, offset, value): who was acknowledged there, who read it there, and what is known of the
-             value and of its neighbours in the log. A send without an offset is a row with offset null.
+placements   one row per (log, offset, value): the send acknowledged there, the first read there, and what is known of
+             the value and of its neighbours in the log. A send without an offset is a row with offset null.
 polls        one row per (operation, log): the offsets a poll returned of one partition, and the poll before it.
 
 A log is one partition of one topic of one run. Windows run over these facts, never over raw records, and look back in
@@ -131,7 +131,7 @@ def _with_log(placed: DataFrame, spark: SparkSession, sources: Sources, conditio
 
 
 def _with_value(facts: DataFrame) -> DataFrame:
-    """What is known of a value wherever it is: few rows each, sorted so that the last one is a copy if there is any."""
+    """Add what is known of a value at any offset: few rows each, sorted so that the last one is a copy, if any."""
     whole = "over (partition by r, value order by present, log, offset"
     whole += " rows between unbounded preceding and unbounded following)"
     return facts.selectExpr(

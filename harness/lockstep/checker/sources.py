@@ -71,7 +71,7 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What a process is and was promised."""
+    """A client of the history: its role, and the settings on which its guarantees depend."""
 
     r: int
     process: int

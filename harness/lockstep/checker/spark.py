@@ -142,7 +142,7 @@ def spark_session(*, quick: bool) -> Iterator[SparkSession]:
 
 
 class SparkStarter(Closeable):
-    """Starts and warms up Spark in the background, for a caller who has something better to do meanwhile."""
+    """Starts and warms up Spark in the background, while the caller does other work."""
 
     def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
         self._master = master

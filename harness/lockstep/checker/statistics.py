@@ -1,4 +1,4 @@
-"""What is counted and plotted: sends and reads over time, latencies, and who led when. Aggregated in Spark."""
+"""The numbers of a run: sends and reads over time, latencies, and leaders of each partition. Aggregated in Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Statistics:
 
 
 def collect(spark: SparkSession, sources: Sources, timelines: Sequence[Timeline]) -> list[Statistics]:
-    """One pass over sends, one over reads, one over what brokers said of leaders."""
+    """One pass over sends, one over reads, one over the metadata observations."""
     runs = [Statistics() for _ in timelines]
     finals = {(process.r, process.process) for process in sources.processes if process.role == Role.FINAL}
     for row in _counts(spark, sources, timelines).collect():

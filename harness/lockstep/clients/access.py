@@ -1,4 +1,4 @@
-"""How a client reaches a cluster: where its brokers are, how the connection is protected, and who we say we are."""
+"""How a client reaches a cluster: bootstrap servers, security protocol and credentials."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SecurityProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Bootstrap servers, and what every client shows them. It may be printed: the password never is."""
+    """Bootstrap servers and credentials of a client. Its text form never shows the password."""
 
     bootstrap: str
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
@@ -38,7 +38,7 @@ class Access:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     ca: Path | None = None
-    """A PEM file with the authorities to believe; without one, those that this machine believes."""
+    """A PEM file with the trusted authorities; without one, those that this machine trusts."""
 
     def __post_init__(self) -> None:
         _ = self.login

@@ -40,9 +40,10 @@ def version() -> str:
 
 
 class Admission:
-    """Notices when a client is not let in, which librdkafka takes for a passing trouble and retries for ever.
+    """Notices that brokers refuse a client's credentials, an error that librdkafka takes for transient and always retries.
 
-    It gives the same error when a broker goes away while we authenticate. To tell the two apart, `check` knocks itself.
+    librdkafka gives the same error when a broker goes away during authentication. To tell the two apart, `check`
+    authenticates on a connection of its own.
     """
 
     def __init__(self, access: Access) -> None:
@@ -77,7 +78,7 @@ def common(access: Access, admission: Admission, client_id: str) -> dict[str, An
 
 
 def outcome_of(error: KafkaError | None) -> Outcome:
-    """What a delivery report tells: without an error it happened; with one it may have.
+    """The outcome by a delivery report: without an error the record was appended; with one it may have been.
 
     Any error may follow an earlier attempt that was appended: a retry can end in NOT_ENOUGH_REPLICAS, and what a fatal
     error purges from the client's queue may have been sent before. Only a send that the client refused outright is

@@ -24,7 +24,7 @@ machine.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings:
-    """What a producer promises to itself; recorded with the history, since the verdict depends on it."""
+    """The settings of a producer on which its guarantees depend; recorded with the history."""
 
     acks: int
     idempotent: bool

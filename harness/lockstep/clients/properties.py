@@ -34,7 +34,7 @@ HARMLESS = (
     "ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.truststore.password",
     "sasl.kerberos.", "sasl.oauthbearer.", "sasl.login.refresh.",
 )  # fmt: skip
-"""Of those of access: what both sides agree on by themselves, or what no mechanism or trust store of ours reads."""
+"""Access properties without an effect here: negotiated by both sides, or of an unsupported mechanism or store."""
 
 LOGIN_MODULES = {
     Mechanism.PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -100,7 +100,7 @@ class _Properties:
         self._require_supported([name for name in others if name not in self.ignored])
 
     def _require_supported(self, names: list[str]) -> None:
-        """What would change who we are or how we connect must not be ignored."""
+        """Refuse properties that would change identity or connection and that Lockstep does not support."""
         if certificates := [name for name in names if name.startswith(CERTIFICATES)]:
             raise UsageError(
                 f"{self._path}: client certificates (mTLS) are not supported yet, so {', '.join(certificates)} cannot "

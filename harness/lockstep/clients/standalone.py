@@ -1,9 +1,9 @@
 """A client in an operating-system process of its own, which can be killed and paused: `python -m` this module.
 
-What it is to do comes in its environment, since that holds credentials, which no command line and no file may show.
-What happens to it, it tells on standard output: one JSON object a line, with the name of the event.
+Its task comes in an environment variable, since the task holds credentials, which no command line and no file may show.
+The client reports events on standard output: one JSON object a line, with the name of the event.
 
-It has to be there quickly, and so imports nothing of the history's, which is heavy.
+It has to start quickly, and so imports nothing of `lockstep.history`, which is heavy.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
 
 
 class Duty(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a client is, whom it talks to, and what it does for as long as it lives."""
+    """A client's identity, the cluster it connects to, and its task for as long as it lives."""
 
     name: str
     access: Access
@@ -114,7 +114,7 @@ def transact(duty: Duty, task: Transact) -> None:
 
 
 def _commit_one_by_one(duty: Duty, task: Transact) -> None:
-    """Until an error ends it: one that can be aborted is, any other is raised."""
+    """Commit transactions until an error: an abortable one aborts the transaction, any other is raised."""
     producer = Producer(duty.config() | {"transactional.id": task.transactional_id, "linger.ms": 0})
     producer.init_transactions(ANSWER_S)
     tell("initialised")

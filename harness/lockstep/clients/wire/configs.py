@@ -24,7 +24,7 @@ SET, DELETE = i8(0), i8(1)
 
 
 class ResourceType(IntEnum):
-    """Whose settings they are; the name of a resource is that of the topic, or the id of the broker."""
+    """Kafka's config resource types; the name of a resource is that of the topic, or the id of the broker."""
 
     TOPIC = 2
     BROKER = 4
@@ -32,7 +32,7 @@ class ResourceType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What has settings. The broker with the empty name stands for all of them: what they use by default."""
+    """A resource with configs. The broker with the empty name stands for the cluster-wide default of all brokers."""
 
     type: ResourceType
     name: str
@@ -48,9 +48,9 @@ class Setting:
     """One setting as one broker knows it."""
 
     value: str | None
-    """What is in force; None of a secret, and of what was never set."""
+    """The value in force; None for a secret, and for a config without a value."""
     own: str | None
-    """What was set for this very resource while it ran; None if the value comes from elsewhere."""
+    """The dynamic config of this very resource; None if the value comes from another config source."""
 
 
 DYNAMIC = {ResourceType.TOPIC: 1, ResourceType.BROKER: 3}

@@ -143,7 +143,7 @@ class Connection(Closeable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending(Generic[Answer]):
-    """What was asked on a connection that stays open; its answer may be still to come. `select` takes it, too."""
+    """A request in flight on a connection that stays open. `select` takes it, too."""
 
     _connection: Connection
     _correlation: int

@@ -1,4 +1,4 @@
-"""What the coordinators of groups and of transactions know, each asked directly."""
+"""Groups and transactional ids as their coordinators describe them, each asked directly."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from lockstep.network.topology import Address
 
 
 class KeyType(IntEnum):
-    """What a coordinator coordinates."""
+    """Kafka's coordinator types: groups and transactions."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 class GroupProtocol(StrEnum):
-    """Kafka's `group.protocol`: who assigns partitions, a member or the coordinator (KIP-848)."""
+    """Kafka's `group.protocol`: partitions are assigned by the group's leader, or by the coordinator (KIP-848)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -46,13 +46,13 @@ class GroupView:
 
     state: str
     epoch: int | None
-    """Of the group (KIP-848); a classic group does not tell its generation."""
+    """The group epoch (KIP-848); DescribeGroups does not give the generation of a classic group."""
     members: Mapping[str, tuple[int, ...]]
     """The partitions that each of them has, of whatever topic."""
 
 
 NOBODY = GroupView(state="Dead", epoch=None, members={})
-"""What the coordinator says of a classic group that it does not know; of the other kind, it says that there is none."""
+"""The coordinator describes an unknown classic group as Dead; for a KIP-848 group it returns GROUP_ID_NOT_FOUND."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +75,13 @@ def ask_coordinator(address: Address, key_type: KeyType, key: str, *, access: Ac
 
 
 def ask_group(address: Address, group: str, protocol: GroupProtocol, *, access: Access = OPEN) -> GroupView:
-    """What its coordinator, which must be the one asked, knows of a group."""
+    """Describe a group; the broker asked must be its coordinator."""
     with Connection(address, access, ANSWER_S) as connection:
         return _classic(connection, group) if protocol is GroupProtocol.CLASSIC else _consumer(connection, group)
 
 
 def ask_transaction(address: Address, transactional_id: str, *, access: Access = OPEN) -> TransactionView:
-    """What its coordinator, which must be the one asked, knows of a transactional id (KIP-664)."""
+    """Describe a transactional id (DescribeTransactions, KIP-664); the broker asked must be its coordinator."""
     with Connection(address, access, ANSWER_S) as connection:
         response = connection.ask(DescribeTransactionsRequest(transactional_ids=(TransactionalId(transactional_id),)))
     assert isinstance(response, DescribeTransactionsResponse)
@@ -105,7 +105,7 @@ def _classic(connection: Connection, group: str) -> GroupView:
 
 
 def _assigned(assignment: bytes) -> tuple[int, ...]:
-    """What the leader of a classic group wrote for a member: two bytes of version, and what all versions begin with."""
+    """The partitions in a member's ConsumerProtocolAssignment: two bytes of version, then fields of all versions."""
     if not assignment:
         return ()
     parsed, _ = entity_reader(ConsumerProtocolAssignment)(assignment, 2)

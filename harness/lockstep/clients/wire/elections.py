@@ -16,12 +16,12 @@ from lockstep.network.topology import Address
 
 
 class Election(IntEnum):
-    """Whom the controller may elect."""
+    """Kafka's election types (ElectLeaders): the replicas that the controller may elect."""
 
     PREFERRED = 0
     """The first replica of the assignment, if it is in sync."""
     UNCLEAN = 1
-    """Of a partition without a leader: any replica that lives, in sync or not."""
+    """For a partition without a leader: any live replica, in the ISR or not."""
 
 
 def elect_leader(address: Address, topic: str, partition: int, election: Election, *, access: Access = OPEN) -> None:

@@ -22,7 +22,7 @@ METADATA_VERSION = "metadata.version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What one node supports and what it knows to be agreed on."""
+    """The feature levels that one node supports, and those that it knows to be finalized."""
 
     supported: Mapping[str, int]
     """The highest level of each feature; it changes with the version that the node runs."""

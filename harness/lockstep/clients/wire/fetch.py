@@ -32,7 +32,7 @@ class Isolation(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aborted:
-    """From where on the records of a producer do not count, up to its next marker."""
+    """An aborted transaction: records of this producer from this offset to its next marker are not committed."""
 
     producer_id: int
     first_offset: int
@@ -40,7 +40,7 @@ class Aborted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """The replica has other records at the fetch offset: up to where they may be the same (KIP-595)."""
+    """The diverging epoch of a Fetch response: the last epoch and end offset up to which logs may agree (KIP-595)."""
 
     epoch: int
     end: int
@@ -48,7 +48,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a replica answers; offsets are -1 if it refuses."""
+    """The Fetch response of a replica; offsets are -1 if it returns an error."""
 
     error: ErrorCode
     high_watermark: int = -1
@@ -57,7 +57,7 @@ class Fetched:
     records: tuple[FetchedRecord, ...] = ()
     aborted: tuple[Aborted, ...] = ()
     preferred_read_replica: int | None = None
-    """From whom to read instead, and then this brings no records."""
+    """The replica to read from instead (KIP-392); then the response has no records."""
     divergence: Divergence | None = None
 
 

@@ -1,4 +1,4 @@
-"""What a consumer asks of its group's coordinator, one request each: of both kinds of groups, and committed offsets."""
+"""A consumer's requests to its group coordinator, of classic and KIP-848 groups: membership and committed offsets."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from lockstep.clients.wire.connection import Connection, Pending, milliseconds
 
 NO_MEMBER = ""
 NO_GENERATION = -1
-"""Together with `NO_MEMBER`: who commits is in no group, but a simple consumer or an administrator."""
+"""Together with `NO_MEMBER`: the commit of a simple consumer or an admin client, which is no member."""
 JOIN, LEAVE, LEAVE_FOR_NOW = 0, -1, -2
-"""Member epochs that are not one; the last is of a static member that will be back."""
+"""Special member epochs in a heartbeat (KIP-848); the last is of a static member that will be back."""
 CONSUMER = "consumer"
 RANGE = "range"
 UNCHANGED_MS = -1
@@ -51,7 +51,7 @@ Partitions = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """What a coordinator answers who joins a classic group, when everybody has."""
+    """The JoinGroup response of a classic group, sent when all members have joined."""
 
     error: ErrorCode
     member_id: str
@@ -67,7 +67,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """What a member of a classic group got."""
+    """The SyncGroup response: the assignment of a member of a classic group."""
 
     error: ErrorCode
     assignment: Partitions
@@ -75,7 +75,7 @@ class Synced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberHeartbeat:
-    """What the coordinator of the other kind of group (KIP-848) answers to a member."""
+    """The ConsumerGroupHeartbeat response to a member of a KIP-848 group."""
 
     error: ErrorCode
     member_id: str
@@ -128,7 +128,7 @@ def sync_group(
     protocol: str = RANGE,
     assignments: Mapping[str, Iterable[tuple[str, int]]] | None = None,
 ) -> Pending[Synced]:
-    """Ask for one's partitions. The leader gives, by member id, what everybody gets, and the others wait for it."""
+    """SyncGroup: the leader sends the assignment of every member id; the followers' responses wait for it."""
     request = SyncGroupRequest(
         group_id=GroupId(group),
         generation_id=i32(generation),
@@ -175,7 +175,8 @@ def consumer_group_heartbeat(
 ) -> Pending[MemberHeartbeat]:
     """Join (`JOIN`), stay, or leave (`LEAVE`): a member that stays gives only what has changed since it last did.
 
-    Who joins gives everything: topics, what it owns (nothing) and the time-out. What it owns goes by topic id.
+    A member that joins gives every field: topics, owned partitions (none) and the rebalance timeout. Owned partitions
+    go by topic id.
     """
     request = ConsumerGroupHeartbeatRequest(
         group_id=GroupId(group),
@@ -205,7 +206,7 @@ def offset_commit(
     generation: int = NO_GENERATION,
     instance: str | None = None,
 ) -> Pending[ErrorCode]:
-    """Commit an offset as the member of a generation or, of the other kind of group, with a member epoch."""
+    """Commit an offset as a member of a generation or, in a KIP-848 group, with a member epoch."""
     committed = OffsetCommitRequestPartition(
         partition_index=i32(partition), committed_offset=i64(offset), committed_metadata=None
     )
@@ -231,7 +232,7 @@ def offset_fetch(
 ) -> Pending[FetchedOffset]:
     """Ask for the offset that was committed; `require_stable` refuses while a transaction may yet commit another.
 
-    Member id and epoch are checked in the other kind of group only, and only if they are given.
+    The coordinator checks member id and epoch only in a KIP-848 group, and only if they are given.
     """
     wanted = OffsetFetchRequestGroup(
         group_id=GroupId(group),
@@ -305,7 +306,7 @@ def _offset_committed(response: ResponsePayload) -> ErrorCode:
 
 
 def _offset_fetched(response: ResponsePayload) -> FetchedOffset:
-    """All or nothing of a group is refused, and then there is no partition in the answer."""
+    """An OffsetFetch error concerns the whole group, and then there is no partition in the response."""
     assert isinstance(response, OffsetFetchResponse)
     (group,) = response.groups
     if group.error_code is not ErrorCode.none:
@@ -338,7 +339,7 @@ def _assigned(assignment: bytes) -> Partitions:
 
 
 def _versioned(entity: Entity) -> bytes:
-    """What members of a classic group tell each other begins with the version of its schema."""
+    """Subscriptions and assignments of a classic group begin with the version of their schema."""
     with io.BytesIO() as buffer:
         buffer.write(i16(entity.__version__).to_bytes(SCHEMA_VERSION_BYTES))
         entity_writer(type(entity))(buffer, entity)

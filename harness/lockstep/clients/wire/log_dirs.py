@@ -1,4 +1,4 @@
-"""The log directories of one broker, as it tells of them."""
+"""The log directories of one broker (DescribeLogDirs)."""
 
 from __future__ import annotations
 

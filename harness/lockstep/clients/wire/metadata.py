@@ -1,4 +1,4 @@
-"""What one broker believes about the cluster: its answer to a Metadata request."""
+"""One broker's view of the cluster: its Metadata response."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """One broker's answer: who is there (registered and unfenced), and who leads what."""
+    """One broker's Metadata response: the live brokers (registered and unfenced) and the leader of each partition."""
 
     cluster_id: str
     addresses: Mapping[int, Address]
-    """Where each broker says that clients find it, on the listener on which we asked."""
+    """The address that each broker advertises on the listener of the request."""
     controller: int
     partitions: tuple[PartitionView, ...]
 

@@ -31,7 +31,7 @@ DEBUGGING_REPLICA = -2
 LATEST, EARLIEST = -1, -2
 """Timestamps that stand for the end of a log and its start."""
 HIGH_WATERMARK = -1
-"""What to delete up to, where it is not an offset."""
+"""DeleteRecords up to the high watermark instead of an offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class EpochEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """From where on all replicas that live have the partition now."""
+    """The low watermark after DeleteRecords: the lowest log start offset of the live replicas."""
 
     error: ErrorCode
     low_watermark: int
@@ -70,7 +70,7 @@ def list_offsets(
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
     current_leader_epoch: int = NO_EPOCH,
 ) -> Pending[Listed]:
-    """Ask where the log ends (`LATEST`), as far as who asks may read, or where it starts (`EARLIEST`)."""
+    """Ask where the log ends for this replica id and isolation level (`LATEST`), or where it starts (`EARLIEST`)."""
     wanted = ListOffsetsPartition(
         partition_index=i32(partition), current_leader_epoch=i32(current_leader_epoch), timestamp=i64(timestamp)
     )

@@ -22,7 +22,7 @@ IMPLICIT_VERSION = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentLeader:
-    """Who leads, says one that does not (KIP-951)."""
+    """The current leader, in the NOT_LEADER_OR_FOLLOWER response of a broker that is not it (KIP-951)."""
 
     id: int
     epoch: int
@@ -30,11 +30,11 @@ class CurrentLeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """What the broker answers to a batch."""
+    """The Produce response to one batch."""
 
     error: ErrorCode
     base_offset: int = -1
-    """Of its first record; of one that repeats a batch, where that is."""
+    """Offset of the first record; for a duplicate batch, that of the original."""
     log_start: int = -1
     current_leader: CurrentLeader | None = None
     """Said from 3.7 on."""
@@ -51,7 +51,7 @@ def produce(
     transactional_id: str | None = None,
     transaction_version: int = 0,
 ) -> Pending[Produced]:
-    """Produce a batch. Who waits for the followers is told after `timeout_ms` that they have not come.
+    """Produce a batch. With acks=all, the leader answers REQUEST_TIMED_OUT if the ISR lacks it after `timeout_ms`.
 
     A broker does not answer to acks=0: it goes on to what it is asked next or, if it refuses the batch, closes the
     connection. So it is asked something else behind it, and its answer to that stands for success.

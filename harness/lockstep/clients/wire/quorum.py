@@ -1,4 +1,4 @@
-"""Who leads the KRaft quorum, as one node tells it."""
+"""The KRaft quorum (DescribeQuorum), and its active controller, as one node reports them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Quorum:
 
 
 def ask_quorum(address: Address, access: Access = OPEN) -> Quorum | None:
-    """What the leader says, which a broker asks for us; None if there is no leader. Raises `OSError` on silence."""
+    """The quorum leader's response, which brokers forward; None if there is no leader. Raises `OSError` on silence."""
     metadata = TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),))
     with Connection(address, access) as connection:
         response = connection.ask(DescribeQuorumRequest(topics=(metadata,)))

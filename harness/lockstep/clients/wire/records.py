@@ -29,7 +29,7 @@ SCHEMA_VERSION_BYTES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Producer:
-    """Who an idempotent or transactional producer is."""
+    """Producer id and epoch of an idempotent or transactional producer."""
 
     id: int
     epoch: int
@@ -40,7 +40,7 @@ NO_PRODUCER = Producer(id=-1, epoch=-1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What a producer says; nothing here keeps it from saying what is not so."""
+    """A record batch as a producer writes it. Nothing is validated: tests send wrong batches, too."""
 
     values: tuple[bytes, ...]
     producer: Producer = NO_PRODUCER
@@ -52,12 +52,12 @@ class Batch:
     """Of all its records; now, unless it is given."""
     wrong_crc: bool = False
     missing_bytes: int = 0
-    """It says that it is so much longer than it is."""
+    """By how many bytes its length field exceeds its real length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """The end of a transaction, as its coordinator had it written."""
+    """A transaction marker, written to the partition for the transaction coordinator."""
 
     commit: bool
     coordinator_epoch: int
@@ -75,7 +75,7 @@ class FetchedRecord:
     """Of the first record that the batch had when it was written."""
     transactional: bool
     control: bool
-    """Not written by a producer: a marker, or in the metadata log something of the quorum's own."""
+    """A control record: a transaction marker, or in the metadata log a record of the KRaft quorum's own."""
     marker: Marker | None
 
 

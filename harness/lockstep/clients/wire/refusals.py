@@ -1,4 +1,4 @@
-"""What a broker answers instead of doing it: for good, or only for now."""
+"""Errors by which a broker refuses a request: permanent, or retriable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proving to a broker who we are (KIP-43, KIP-152): SaslHandshake, then the mechanism's own messages."""
+"""SASL authentication to a broker (KIP-43, KIP-152): SaslHandshake, then the mechanism's own messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transactional producer asks of its coordinator, one request each; Produce itself is in `produce`.
+"""A transactional producer's requests to its transaction coordinator; Produce itself is in `produce`.
 
 From transaction version 2 on (KIP-890) brokers add partitions and groups to a transaction by themselves, and its end
 brings the producer a new epoch. Old and new producers differ in the versions of their requests.
@@ -38,7 +38,7 @@ IMPLICIT_OFFSETS_VERSION = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Initialized:
-    """Who the producer is from now on; `NO_PRODUCER` if it was refused."""
+    """The InitProducerId response: producer id and epoch from now on; `NO_PRODUCER` on an error."""
 
     error: ErrorCode
     producer: Producer
@@ -46,11 +46,11 @@ class Initialized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Whether the transaction ends as it was asked for."""
+    """The EndTxn response."""
 
     error: ErrorCode
     producer: Producer | None
-    """From transaction version 2 on: who the producer is from now on."""
+    """From transaction version 2 on: the producer id and epoch of the next transaction (KIP-890)."""
 
 
 def init_producer_id(
@@ -60,9 +60,9 @@ def init_producer_id(
     producer: Producer = NO_PRODUCER,
     timeout_ms: int = 60_000,
 ) -> Pending[Initialized]:
-    """Become a producer: any one, or the one with this transactional id, whose last transaction ends with that.
+    """InitProducerId: for a new idempotent producer, or for this transactional id, whose open transaction is aborted.
 
-    A producer that says who it was goes on after an error, unless it was replaced (KIP-360).
+    A producer that gives its current id and epoch gets a bumped epoch after an error, unless it was fenced (KIP-360).
     """
     request = InitProducerIdRequest(
         transactional_id=None if transactional_id is None else TransactionalId(transactional_id),
@@ -116,7 +116,7 @@ def txn_offset_commit(
     instance: str | None = None,
     transaction_version: int = 0,
 ) -> Pending[ErrorCode]:
-    """Commit an offset that counts if the transaction does. The one to ask is the coordinator of the group."""
+    """Commit an offset as part of the transaction. The request goes to the group coordinator."""
     committed = TxnOffsetCommitRequestPartition(
         partition_index=i32(partition), committed_offset=i64(offset), committed_metadata=None
     )

@@ -1,4 +1,4 @@
-"""Which version of a request a node is sent: ours, or an older one that says the same.
+"""The version in which a request is sent to a node: ours, or an older one with the same fields.
 
 We have one type for each kind of request, of a version that 3.7 or 3.8 brought. Where older versions differ in nothing
 but their number, or in fields of the answer that have tags, older nodes are sent these.
