@@ -1,8 +1,8 @@
-"""How a controller may have come from one decision to the next, by the reference model.
+"""Controller inference: the causes by which a controller may have come from one observed decision to the next.
 
-What it decided is seen; why is not. A decision is explained if some of the things that may have moved the controller,
-one after the other, lead to what was seen: a session that ended, a registration, an ISR that a leader asked for,
-something that the harness asked for itself.
+The controller's registrations (partition and brokers) are observed; their causes are not. A decision is explained if a
+sequence of causes leads to it in the reference model. A cause is a session that ended, a broker registration, an
+AlterPartition from a leader, a controlled shutdown, a controller failover, or an administrative request of the harness.
 """
 
 from __future__ import annotations
@@ -34,40 +34,42 @@ from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.registration import AlterPartition, BrokerId, Brokers, Register, Registration
 
 LONGEST = 6
-"""So many causes may lie between two decisions."""
+"""The largest number of causes between two observed decisions."""
 
 
 class Occasions(NamedTuple):
-    """What may move a controller besides what leaders ask for."""
+    """Possible causes of a controller decision, besides AlterPartition requests."""
 
     silent: Brokers = frozenset()
-    """Whose session may be over."""
+    """Brokers whose session may have timed out; in ZooKeeper mode, those without a znode."""
     leaving: Brokers = frozenset()
-    """Who was told to shut down."""
+    """Brokers that may be in controlled shutdown."""
     left: Brokers = frozenset()
-    """Who did so, and has said so when it registers again."""
+    """Brokers that shut down cleanly: they register with their previous broker epoch (KIP-966)."""
     preferred: bool = False
-    """Somebody asked for a preferred election."""
+    """An ElectLeaders request for the preferred leader was sent."""
     unclean: bool = False
-    """Somebody asked for an unclean election."""
+    """An ElectLeaders request for an unclean election was sent."""
     assignment: tuple[BrokerId, ...] | None = None
-    """Somebody asked for the partition to be on these brokers."""
+    """The replicas that a reassignment, or the creation of the topic, requested."""
     min_isr: bool = False
-    """Somebody set min.insync.replicas."""
+    """The topic's min.insync.replicas was changed."""
 
 
 class Cause(NamedTuple):
-    """One thing that moved the controller."""
+    """One cause of a controller decision."""
 
     kind: str
     broker: BrokerId | None = None
-    """Whose doing it was, where it was a broker's."""
+    """The broker from which the cause came, if it came from one."""
     granted: AlterPartition | None = None
+    """The AlterPartition that the controller applied, if that was the cause."""
     registered: BrokerId | None = None
+    """The broker that registered, if that was the cause."""
 
 
 class Explained(NamedTuple):
-    """What is known of why the controller decided something."""
+    """What all explanations of one decision say about its causes."""
 
     certain: frozenset[Cause]
     """Causes that every explanation has in common."""
@@ -76,7 +78,7 @@ class Explained(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The causes of a decision in their order, with what the controller knew after each."""
+    """The causes of a decision in order, with the controller's state before the first and after each."""
 
     causes: tuple[Cause, ...]
     controllers: tuple[Controller, ...]
@@ -89,7 +91,10 @@ def explanations(
     occasions: Occasions,
     asked: Iterable[AlterPartition],
 ) -> Iterator[Explanation]:
-    """Every way from what the controller knew to what was seen of it, shortest first, and none that goes in circles."""
+    """Every sequence of causes from the controller's state to the observed one, shortest first, without cycles.
+
+    Of these only the ones are kept in which the controller has noticed the most brokers (`_noticed`).
+    """
     ways = _ways(parameters, controller, seen, occasions, asked, seen.partition.partition_epoch)
     explained = [way for way in ways if _is_seen(parameters, way.controllers[-1], seen)]
     acted = shown(controller) != (seen.partition, seen.epoch)
@@ -98,11 +103,13 @@ def explanations(
 
 
 def _noticed(controller: Controller, seen: Controller, *, gone: bool) -> int:
-    """How many brokers the controller knows to have come, or to be gone.
+    """In how many broker registrations the controller agrees with the observed ones.
 
-    ZooKeeper does not tell. A controller that has time for anything has heard of that before. As long as it was not
-    seen to do anything, it may not know who is gone, and decide once more as if it were there. That it may not yet know
-    who has come makes no difference: it knows, and nobody was told.
+    In ZooKeeper mode the znodes show which brokers are live, but not whether the controller has processed that change.
+    Events are processed in order, so a controller that has acted has noticed every earlier change. Until it acts, it
+    may have missed that a broker is gone, and may still decide as if the broker were live (`gone` is false: fenced
+    brokers are not counted). A broker that has come may count as noticed at once: the controller has sent no metadata
+    since, so the difference cannot be observed.
     """
     return sum(
         known is not None and known[:2] == registration[:2]  # the epoch, and whether it is there
@@ -113,7 +120,7 @@ def _noticed(controller: Controller, seen: Controller, *, gone: bool) -> int:
 
 
 def shown(controller: Controller) -> tuple[Registration, int]:
-    """What is seen of what a controller knows, but for brokers."""
+    """The observable state of a controller besides brokers: the partition as written, and the controller epoch."""
     return controller.shown or controller.partition, controller.epoch
 
 
@@ -125,9 +132,9 @@ def _ways(
     asked: Iterable[AlterPartition],
     last: int,
 ) -> Iterator[Explanation]:
-    """Every way that does not go past this partition epoch.
+    """Every sequence of causes up to this partition epoch.
 
-    In ZooKeeper mode each write is seen, so there is at most one on a way, and it is the last thing there.
+    In ZooKeeper mode each write to a znode is observed, so a sequence has at most one write, and ends with it.
     """
     ways = [Explanation((), (controller,))]
     been = {controller}
@@ -145,7 +152,10 @@ def _ways(
 
 
 def _is_seen(parameters: Parameters, controller: Controller, seen: Controller) -> bool:
-    """Whether this may be what was seen. ZooKeeper does not tell whom its controller has noticed to be gone."""
+    """Whether the controller's state agrees with the observed one.
+
+    Brokers are compared in KRaft only: ZooKeeper does not show which broker changes its controller has processed.
+    """
     if shown(controller) != (seen.partition, seen.epoch):
         return False
     return parameters.mode is Mode.ZK or all(
@@ -162,7 +172,11 @@ def _moves(
     occasions: Occasions,
     asked: Iterable[AlterPartition],
 ) -> Iterator[tuple[Cause, Controller]]:
-    """What may move the controller next, and where to."""
+    """Each possible next cause, with the controller's state after it.
+
+    A ZooKeeper controller finishes the writes of one event before it processes the next (ControllerEventManager);
+    only another controller can interrupt them.
+    """
     if seen.epoch > controller.epoch:
         yield Cause("another controller took over"), _taken_over(parameters, controller, seen)
     if controller.writing:
@@ -184,7 +198,10 @@ def _altered(parameters: Parameters, controller: Controller, request: AlterParti
 
 
 def _taken_over(parameters: Parameters, controller: Controller, seen: Controller) -> Controller:
-    """Another controller has read what was on record; ZooKeeper's also who is there."""
+    """Another controller is active, with the registrations as they were written.
+
+    In ZooKeeper mode it also reads the live brokers anew (KafkaController.onControllerFailover).
+    """
     if parameters.mode is Mode.KRAFT:
         return move(parameters, controller)._replace(epoch=seen.epoch)
     for broker, registration in seen.brokers:
@@ -200,7 +217,7 @@ def _of_broker(
     seen: Controller,
     occasions: Occasions,
 ) -> Iterator[tuple[Cause, Controller]]:
-    """What one broker may move the controller to."""
+    """Causes that come from one broker: its registration, the end of its fencing, its controlled shutdown."""
     known = controller.broker(broker)
     target = seen.broker(broker)
     if target is not None and (known is None or known.epoch != epoch):
@@ -231,7 +248,7 @@ def _registered(
 
 
 def _gone(parameters: Parameters, controller: Controller, silent: Brokers) -> Iterator[tuple[Cause, Controller]]:
-    """Sessions that are over: KRaft's controller ends one after the other, ZooKeeper's may notice several at once."""
+    """Sessions that ended: KRaft fences one broker at a time, ZooKeeper's controller may process several at once."""
     over = silent.difference(broker for broker, registration in controller.brokers if registration.fenced)
     for broker in sorted(over):
         noticed = parameters.mode is Mode.ZK
@@ -244,7 +261,7 @@ def _gone(parameters: Parameters, controller: Controller, silent: Brokers) -> It
 def _of_administrator(
     parameters: Parameters, controller: Controller, occasions: Occasions
 ) -> Iterator[tuple[Cause, Controller]]:
-    """What somebody's request may move the controller to."""
+    """Causes that come from an administrative request: an election, a config change, a reassignment, a new topic."""
     if occasions.preferred:
         yield Cause("a preferred election"), elect_preferred(parameters, controller)[0]
     if occasions.unclean:
@@ -261,13 +278,13 @@ def _of_administrator(
 
 
 def in_common(ways: Iterable[Explanation]) -> Explained:
-    """What several explanations of one decision have in common, and what only some of them have."""
+    """The causes that all explanations of a decision share, and those that at least one has."""
     causes = [frozenset(way.causes) for way in ways]
     return Explained(frozenset.intersection(*causes), frozenset.union(*causes))
 
 
 def renumbered(controller: Controller, numbers: dict[BrokerId, BrokerId]) -> Controller:
-    """The same, with other ids of brokers."""
+    """The controller's state with every broker id replaced by its number."""
     brokers = tuple((numbers[broker], known) for broker, known in controller.brokers if broker in numbers)
     return controller._replace(partition=_renumbered(controller.partition, numbers), brokers=tuple(sorted(brokers)))
 
