@@ -1,4 +1,7 @@
-"""What a broker may answer to a client's request, by the reference model."""
+"""Client requests: the responses that the reference model permits a broker to give.
+
+Produce changes the replica; Fetch, ListOffsets and OffsetForLeaderEpoch only read it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from lockstep_model.partition.replica import Replica
 from lockstep_model.transactions.coordinator import Answer
 
 Reading: TypeAlias = Callable[[Request], Request]
-"""How a model reads requests: a wrong one may take one for another."""
+"""How the model interprets a request; a deliberately wrong model may take one request for another."""
 
 
 def as_asked(request: Request) -> Request:
@@ -33,12 +36,15 @@ def as_asked(request: Request) -> Request:
 
 
 Offsets: TypeAlias = tuple[Error, Offset, Offset, Offset]
-"""An error, or high watermark, last stable offset and log start."""
+"""Error, high watermark, last stable offset and log start offset of a fetch response."""
 Handled: TypeAlias = tuple[Replica, Asked | Waits | Answered]
 
 
 def handle(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[Handled]:
-    """What becomes of a replica and of a request to it; nothing where the known answer is another one."""
+    """The replica and the request after the broker has handled it; nothing if the known response contradicts that.
+
+    A fetch may take two steps: it reads its offsets first and its records later (`Told`).
+    """
     if isinstance(asked.request, Produce):
         yield from _produce(parameters, replica, asked)
         return
@@ -53,11 +59,12 @@ def handle(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[H
 
 
 def _looked_at(parameters: Parameters, replica: Replica, request: Fetch) -> Offsets:
-    """The offsets that a fetch is told, wherever it begins."""
+    """Error, high watermark, last stable offset and log start of a fetch, which do not depend on its fetch offset."""
     return _told(fetch(parameters, replica, request._replace(offset=replica.log.start)), None).offsets
 
 
 def _produce(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[tuple[Replica, Waits | Answered]]:
+    """Produce: the immediate response, or the delayed one for acks=all."""
     after, reply = produce(parameters, replica, asked.request)
     if isinstance(reply, Waiting):
         yield after, Waits(asked.broker, replica.broker_epoch, asked.request, reply, asked.reply)
@@ -66,7 +73,7 @@ def _produce(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator
 
 
 def answer(parameters: Parameters, replica: Replica, request: Request, seen: object = None) -> object:
-    """What a replica answers at once, to requests that leave it as it is; where it may choose, what was seen of it."""
+    """Response to a request that only reads the replica; where Kafka may return one of several, the observed one."""
     match request:
         case Fetch():
             return _told(fetch(parameters, replica, request), seen)
@@ -79,10 +86,10 @@ def answer(parameters: Parameters, replica: Replica, request: Request, seen: obj
 
 
 class Told(NamedTuple):
-    """What is compared of the answer to a fetch: offsets, and records with their epochs.
+    """Fields of a fetch response that are compared: offsets, records with their leader epochs, aborted transactions.
 
-    A broker looks at its high watermark, last stable offset and log start first, and reads after that: meanwhile more
-    may have become readable, or been truncated (Partition.readRecords).
+    A broker reads high watermark, last stable offset and log start offset first, and the records after that
+    (Partition.readRecords). Between the two, more records may become readable, or some may be truncated.
     """
 
     error: Error
@@ -91,21 +98,22 @@ class Told(NamedTuple):
     last_stable_offset: Offset = -1
     log_start: Offset = -1
     aborted: frozenset[tuple[ProducerId, Offset]] = frozenset()
-    """The transactions whose records do not count, by who began each where."""
+    """The aborted transactions, by producer id and first offset."""
 
     @property
     def offsets(self) -> Offsets:
-        """What a broker looks at first."""
+        """The fields that a broker reads before the records."""
         return self.error, self.high_watermark, self.last_stable_offset, self.log_start
 
     def with_offsets_of(self, earlier: Told) -> Told:
-        """What is read after the offsets were looked at; nothing is where there is an error by then."""
+        """These records with the offsets that were read earlier; an error that has come up since replaces all of it."""
         if self.error is not Error.NONE:
             return self
         return Told(self.error, self.records, *earlier.offsets[1:], self.aborted)
 
 
 def _told(fetched: Fetched, seen: object) -> Told:
+    """The response as it is compared; of the permitted lists of aborted transactions, the observed one."""
     records = tuple((record.epoch, record.value) for record in fetched.records)
     listed = frozenset((one.producer_id, one.first_offset) for one in fetched.aborted)
     if isinstance(seen, Told) and fetched.lists(seen.aborted):
@@ -115,7 +123,7 @@ def _told(fetched: Fetched, seen: object) -> Told:
 
 
 def in_words(reply: Any) -> str:
-    """An answer of the model's kind, for people."""
+    """A response of the model in words, for reports."""
     match reply:
         case Unanswered():
             return "refused, and the connection closed" if reply.closed else "taken"
