@@ -1,6 +1,6 @@
-"""One form for states that cannot be told apart by anything that may come: a belief has each of them once.
+"""Canonical form of states: states that no future event can distinguish are made equal, so a belief has one of them.
 
-Whatever is left out here is never looked at again, by any rule or request of the reference model.
+A field is dropped here only if no rule and no request of the reference model reads it again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from lockstep_model.replication.state import Altering, Broker, Fetching, Metadat
 from lockstep_model.replication.state import Answered as Altered
 
 UNTOLD = -1
+"""In place of a partition epoch that the broker does not use."""
 
 
 def canonical(parameters: Parameters, replica: Replica) -> Replica:
-    """A replica without what makes no difference.
+    """A replica without the fields that its broker never reads.
 
-    In ZooKeeper mode only leaders look at the partition epoch, which they are told when they begin to lead; whether
-    LeaderAndIsr is news goes by the leader epoch.
+    In ZooKeeper mode only a leader uses the partition epoch, and gets it with the LeaderAndIsr that makes it leader.
+    Whether a LeaderAndIsr request is stale is decided by the leader epoch.
     """
     leadership = replica.leadership
     if leadership is None:
@@ -31,23 +32,23 @@ def canonical(parameters: Parameters, replica: Replica) -> Replica:
 
 
 def _canonical(parameters: Parameters, leadership: Leadership) -> Leadership:
-    """A leader looks only at its followers' registrations, and in ZooKeeper mode only whether they are there."""
+    """A leader reads only its followers' registrations, and in ZooKeeper mode only whether they are live."""
     followers = {follower for follower, _ in leadership.followers}
     brokers = tuple((broker, registered) for broker, registered in leadership.brokers if broker in followers)
     return leadership._replace(brokers=_looked_at(parameters, brokers))
 
 
 def _looked_at(parameters: Parameters, brokers: Registered) -> Registered:
-    """What brokers look at of each other's registrations."""
+    """The fields of other brokers' registrations that a broker reads: all in KRaft, liveness in ZooKeeper mode."""
     if parameters.mode is Mode.KRAFT:
         return brokers
     return tuple((broker, BrokerRegistration(epoch=0, fenced=registered.fenced)) for broker, registered in brokers)
 
 
 def passed_over(parameters: Parameters, metadata: Metadata, replica: Replica) -> Metadata:
-    """A broker has behind it what comes next and would change nothing.
+    """Advances a broker past the following metadata updates that would leave its replica as it is.
 
-    It may learn of anything that comes later first, so it does the same whether it has or not.
+    A broker may skip to any later update (`hidden_transitions.LEARNING`), so it can do the same with or without them.
     """
     broker = replica.broker
     known = metadata.known[broker]
@@ -60,7 +61,7 @@ def passed_over(parameters: Parameters, metadata: Metadata, replica: Replica) ->
 
 
 def history(parameters: Parameters, metadata: Metadata, processes: Iterable[Broker]) -> Metadata:
-    """What was decided, as far as some broker may yet learn of it: what the partition was, and who was there."""
+    """The metadata log with only what brokers may yet learn of past decisions: the partition and the registrations."""
     *before, now = metadata.log
     told = (Controller(known.partition, _looked_at(parameters, known.brokers)) for known in before)
     metadata = metadata._replace(log=(*told, now))
@@ -70,10 +71,9 @@ def history(parameters: Parameters, metadata: Metadata, processes: Iterable[Brok
 
 
 def without_stale(replica: Replica, fetching: Fetching) -> Fetching:
-    """What is on its way to a follower that has just learned who leads.
+    """A fetcher's request or response after its follower has applied a metadata update.
 
-    An answer of an earlier epoch it will not look at, now or ever. Who still waits for that can do no more than who has
-    it behind him.
+    Responses of an older leader epoch are discarded, so awaiting one equals having none in flight.
     """
     if isinstance(fetching, ReplicaFetched) and fetching.request.leader_epoch != replica.leader_epoch:
         return None
@@ -81,7 +81,10 @@ def without_stale(replica: Replica, fetching: Fetching) -> Fetching:
 
 
 def renewed(replica: Replica) -> Replica:
-    """A leader that has registered anew, and sends what it asked for under its new epoch (AlterPartitionManager)."""
+    """A leader that has registered again: its pending AlterPartition carries the new broker epoch.
+
+    AlterPartitionManager takes the broker epoch when it sends a request, also for a retry.
+    """
     leadership = replica.leadership
     if leadership is None or leadership.pending is None:
         return replica
@@ -89,7 +92,7 @@ def renewed(replica: Replica) -> Replica:
 
 
 def renewed_request(altering: Altering, replica: Replica) -> Altering:
-    """The same of the request itself, or of the answer to it."""
+    """The AlterPartition in flight, or the one to which a response is in flight, with the leader's new broker epoch."""
     match altering:
         case AlterPartition():
             return _as_sent(altering, replica)
