@@ -1,8 +1,8 @@
-"""What one replica knows of each producer id, and what a leader answers to a producer's batches by it.
+"""Producer state of one producer id on one replica, and the leader's validation of batches and markers by it.
 
-A leader checks every batch of a client (`check`) and every marker of a transaction coordinator (`check_marker`), then
-appends. All replicas follow their logs with `appended` and `marked`; a follower never checks (ProducerAppendInfo). What
-a replica keeps of all its producers, and for how long, is in `known_producers`.
+The leader validates every client batch (`check`) and every marker of a transaction coordinator (`check_marker`) before
+the append. Leader and followers update the state with `appended` and `marked`; a follower never validates
+(ProducerAppendInfo). `known_producers` has the state of all producer ids, with its snapshots.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ ProducerId: TypeAlias = int
 Offset: TypeAlias = int
 
 BATCHES_RETAINED = 5
-"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN; also the most requests that an idempotent producer has in flight."""
+"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN; with idempotence also the limit of max.in.flight.requests.per.connection."""
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 LAST_SEQUENCE = 2**31 - 1
 
 
 class Batch(NamedTuple):
-    """What the rules look at in a batch of records with a producer id."""
+    """The header fields of a record batch with a producer id that validation reads (RecordBatch)."""
 
     producer_id: ProducerId
     epoch: int
     first_sequence: int = NO_SEQUENCE
-    """A group coordinator's commit of a transaction's offsets has none, and only its epoch is checked."""
+    """baseSequence; a group coordinator's transactional offset commit has none, so only its epoch is validated."""
     records: int = 1
     transactional: bool = False
 
     @property
     def last_sequence(self) -> int:
-        """That of its last record; sequences start again at 0 after the last one (DefaultRecordBatch)."""
+        """The sequence of its last record; sequences wrap to 0 (DefaultRecordBatch.incrementSequence)."""
         return (self.first_sequence + self.records - 1) % (LAST_SEQUENCE + 1) if self.sequenced else NO_SEQUENCE
 
     @property
     def sequenced(self) -> bool:
-        """Whether it comes from a client."""
+        """Whether the batch has a sequence, which every batch of a client has."""
         return self.first_sequence != NO_SEQUENCE
 
 
@@ -52,11 +52,11 @@ class Marker(NamedTuple):
     commit: bool
     coordinator_epoch: int = 0
     transaction_version: int = 0
-    """Of the transaction that it ends: in version 2 its epoch is higher than that of the records."""
+    """Version of the transaction that it ends: in version 2 the marker's epoch is above the records' (KIP-890)."""
 
 
 class Retained(NamedTuple):
-    """A batch in the log, as far as a duplicate is told by it (BatchMetadata)."""
+    """Sequences and base offset of an appended batch, by which a duplicate is detected (BatchMetadata)."""
 
     first_sequence: int
     last_sequence: int
@@ -64,48 +64,48 @@ class Retained(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer id (ProducerStateEntry)."""
+    """The state of one producer id (ProducerStateEntry)."""
 
     epoch: int = NO_EPOCH
     batches: tuple[Retained, ...] = ()
-    """The last of this epoch, oldest first."""
+    """The last five batches of this producer epoch, oldest first."""
     transaction_first_offset: Offset | None = None
-    """Where the transaction that is open on this partition began."""
+    """currentTxnFirstOffset: the first offset of the ongoing transaction on this partition."""
     coordinator_epoch: int = -1
-    """Of the last marker."""
+    """The coordinator epoch of the last marker."""
 
     @property
     def last_sequence(self) -> int:
-        """Of the last batch of this epoch."""
+        """The last sequence of this producer epoch (ProducerStateEntry.lastSeq)."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 NOBODY = ProducerEntry()
-"""A producer id that is unknown: new, or expired after a day without use."""
+"""No state for a producer id: new, or expired (producer.id.expiration.ms, one day)."""
 
 
 class Verification(NamedTuple):
-    """A leader asks the coordinator whether a partition is in a transaction that it does not know (KIP-890 part 1).
+    """The leader verifies with the coordinator that a partition is in the producer's transaction (KIP-890 part 1).
 
-    It stands until this producer's next transactional batch or marker is appended. A batch that waited for the answer
-    shows the guard that it was given: one that no longer stands is of a transaction that has ended meanwhile.
+    It is kept until the producer's next transactional batch or marker is appended (VerificationStateEntry). A batch
+    carries the guard that it got before verification; if that guard is gone, its transaction has ended meanwhile.
     """
 
     guard: Offset
-    """The log end offset when it began: as only an append ends it, no two of them are alike (VerificationGuard)."""
+    """VerificationGuard; here the log end offset at its start, which is unique because only an append removes it."""
     epoch: int
     lowest_sequence: int
-    """Whatever is higher waits until this one is in the log (VerificationStateEntry)."""
+    """A batch with a higher sequence is out of order until this one is appended (VerificationStateEntry)."""
     adds: bool = False
-    """The coordinator is not only asked, but has to add the partition (supportsEpochBump)."""
+    """The coordinator adds the partition to the transaction, not only verifies it (supportsEpochBump; version 2)."""
 
 
 class Accepted(NamedTuple):
-    """To be appended."""
+    """The batch or marker passed validation and is to be appended."""
 
 
 class Duplicate(NamedTuple):
-    """In the log already: answered with success and this offset, and not appended again."""
+    """A duplicate batch: not appended, answered with success and the original base offset."""
 
     first_offset: Offset
 
@@ -121,10 +121,10 @@ def check(
     verification: Verification | None = None,
     guard: Offset | None = None,
 ) -> Accepted | Duplicate | Error:
-    """What the leader does with a batch of a client, in the order of UnifiedLog.analyzeAndValidateProducerState.
+    """The leader validates a client batch, in the order of UnifiedLog.analyzeAndValidateProducerState.
 
-    `verification` is what stands for its producer id, `guard` what was given to this batch by `start_verification`.
-    Before 4.0 the verification is looked at first.
+    `verification` is the producer id's VerificationStateEntry, `guard` the one that this batch got from
+    `start_verification`. Before 4.0 the verification guard is validated before the producer epoch.
     """
     duplicate = _duplicate_of(entry, batch) if parameters.guards(mutants.DUPLICATE_WINDOW) else None
     if duplicate is not None:
@@ -144,7 +144,10 @@ def check(
 
 
 def check_marker(entry: ProducerEntry, marker: Marker, parameters: Parameters) -> Accepted | Error:
-    """What the leader does with a coordinator's marker (ProducerAppendInfo.appendEndTxnMarker)."""
+    """The leader validates a transaction marker: producer epoch, coordinator epoch.
+
+    ProducerAppendInfo.appendEndTxnMarker.
+    """
     if not _current(entry, marker, parameters) and parameters.guards(mutants.PRODUCER_EPOCH_CHECK):
         return Error.INVALID_PRODUCER_EPOCH
     if marker.coordinator_epoch < entry.coordinator_epoch and parameters.guards(mutants.COORDINATOR_EPOCH_CHECK):
@@ -161,10 +164,11 @@ def start_verification(
     *,
     adds: bool,
 ) -> Verification | Error | None:
-    """What stands while the coordinator is asked about this batch; None if it need not be asked.
+    """Start or continue verification of a transactional batch; None if the batch needs none.
 
-    A client of version 2 has it told instead (`adds`): the partition joins the transaction, whatever is configured.
-    UnifiedLog.maybeStartTransactionVerification, VerificationStateEntry.maybeUpdateLowestSequenceAndEpoch.
+    In transaction version 2 (`adds`) the coordinator adds the partition, so transaction.partition.verification.enable
+    does not matter. UnifiedLog.maybeStartTransactionVerification,
+    VerificationStateEntry.maybeUpdateLowestSequenceAndEpoch.
     """
     if not _begins(entry, batch, parameters) or not (adds or parameters.transaction_verification):
         return None
@@ -180,7 +184,7 @@ def start_verification(
 
 
 def appended(entry: ProducerEntry, batch: Batch, offset: Offset) -> ProducerEntry:
-    """After this batch is in the log with its first record at this offset (ProducerStateEntry.addBatch)."""
+    """Producer state after a batch is appended at this base offset (ProducerStateEntry.addBatch)."""
     retained = Retained(batch.first_sequence, batch.last_sequence, offset)
     earlier = entry.batches if batch.epoch == entry.epoch else ()
     begun = offset if entry.transaction_first_offset is None else entry.transaction_first_offset
@@ -193,7 +197,10 @@ def appended(entry: ProducerEntry, batch: Batch, offset: Offset) -> ProducerEntr
 
 
 def marked(entry: ProducerEntry, marker: Marker) -> ProducerEntry:
-    """After this marker is in the log: a marker of another epoch makes the earlier batches forgotten."""
+    """Producer state after a marker is appended; a new producer epoch drops the retained batches.
+
+    ProducerAppendInfo.appendEndTxnMarker, ProducerStateEntry.maybeUpdateProducerEpoch.
+    """
     return ProducerEntry(
         epoch=marker.epoch,
         batches=entry.batches if marker.epoch == entry.epoch else (),
@@ -203,12 +210,12 @@ def marked(entry: ProducerEntry, marker: Marker) -> ProducerEntry:
 
 
 def followed(entry: ProducerEntry, logged: Batch | Marker, offset: Offset) -> ProducerEntry:
-    """After this is in the log, whatever it is and whoever put it there."""
+    """Producer state after a batch or marker is appended, by leader or follower (ProducerAppendInfo.append)."""
     return marked(entry, logged) if isinstance(logged, Marker) else appended(entry, logged, offset)
 
 
 def _duplicate_of(entry: ProducerEntry, batch: Batch) -> Retained | None:
-    """The retained batch with exactly these sequences (ProducerStateEntry.findDuplicateBatch)."""
+    """The retained batch with the same producer epoch and sequences (ProducerStateEntry.findDuplicateBatch)."""
     if batch.epoch != entry.epoch or not batch.sequenced:
         return None
     sequences = (batch.first_sequence, batch.last_sequence)
@@ -216,12 +223,12 @@ def _duplicate_of(entry: ProducerEntry, batch: Batch) -> Retained | None:
 
 
 def _in_sequence(entry: ProducerEntry, batch: Batch, parameters: Parameters, verification: Verification | None) -> bool:
-    """ProducerAppendInfo.checkSequence."""
+    """The batch's first sequence follows the last one; a new epoch begins at 0 (ProducerAppendInfo.checkSequence)."""
     if not parameters.guards(mutants.SEQUENCE_CHECK):
         return True
     if verification is not None and batch.first_sequence > verification.lowest_sequence:
         return False
-    if entry.epoch == NO_EPOCH:  # Nothing is known, so anything may be next, but not in version 2, where epochs are new
+    if entry.epoch == NO_EPOCH:  # without state any sequence is accepted, except in version 2, where the epoch is new
         known_to_be_new = parameters.first_sequence and verification is not None and verification.adds
         return batch.first_sequence == 0 or not known_to_be_new
     if batch.epoch != entry.epoch:
@@ -230,17 +237,17 @@ def _in_sequence(entry: ProducerEntry, batch: Batch, parameters: Parameters, ver
 
 
 def _begins(entry: ProducerEntry, batch: Batch, parameters: Parameters) -> bool:
-    """Whether it begins a transaction as far as this partition knows (UnifiedLog.hasOngoingTransaction)."""
+    """Whether the batch begins a transaction on this partition: none is ongoing (UnifiedLog.hasOngoingTransaction)."""
     if not batch.transactional:
         return False
     if entry.transaction_first_offset is None:
         return True
     newer = batch.epoch != entry.epoch and parameters.guards(mutants.OPEN_FOR_ITS_EPOCH)
-    return parameters.transactions_of_4 and newer  # the old epoch's transaction may be over
+    return parameters.transactions_of_4 and newer  # the transaction of the old epoch may have ended
 
 
 def _verified(verification: Verification | None, guard: Offset | None, parameters: Parameters) -> bool:
-    """A guard must stand, and be the one that the batch was given (VerificationGuard.verify)."""
+    """The producer id has a verification guard, and the batch carries the same (VerificationGuard.verify)."""
     if not parameters.transaction_verification:
         return True
     if not parameters.guards(mutants.VERIFICATION_GUARD):
@@ -249,9 +256,10 @@ def _verified(verification: Verification | None, guard: Offset | None, parameter
 
 
 def _current(entry: ProducerEntry, marker: Marker, parameters: Parameters) -> bool:
-    """Whether its epoch can end what is open. In version 2 the end raises the epoch: an equal one was here before.
+    """The marker's producer epoch is not too old; with `strict_markers` one of version 2 has a higher one (KIP-1228).
 
-    It is then written once more if nothing is open, for it is sent again when its answer was lost (KAFKA-19999).
+    An equal epoch is then a marker sent again after its response was lost: it is appended once more if no transaction
+    is ongoing (KAFKA-19999).
     """
     strict = parameters.strict_markers and parameters.guards(mutants.MARKER_EPOCH_RISES)
     if strict and marker.transaction_version >= 2 and marker.epoch == entry.epoch:
