@@ -1,6 +1,6 @@
-"""One replica on one broker: its log and high watermark, and while it leads what it knows of its followers (Partition).
+"""One replica on one broker: log, high watermark, and as leader the ISR and the followers' fetch state (Partition).
 
-What it does with a follower's fetch is in `replica_fetch`, what it asks of the controller in `in_sync`.
+Replication fetches are in `replica_fetch`, AlterPartition is in `in_sync`.
 """
 
 from __future__ import annotations
@@ -23,87 +23,89 @@ from lockstep_model.registration import (
 from lockstep_model.replication import mutants
 
 UNKNOWN: Offset = -1
-"""Where the log of a follower that has not fetched yet ends and starts."""
+"""LEO and log start offset of a follower that has not fetched from this leader (UnknownOffsetMetadata)."""
 
 Registered: TypeAlias = tuple[tuple[BrokerId, BrokerRegistration], ...]
-"""The brokers, as one of them knows them from its metadata."""
+"""Broker registrations in one broker's metadata cache."""
 
 
 class Progress(NamedTuple):
-    """What a leader knows of one follower (Replica)."""
+    """The leader's state of one follower, by its last Fetch (Replica, ReplicaState)."""
 
     end: Offset = UNKNOWN
-    """Where it last fetched: its log end offset."""
+    """The follower's LEO: the offset of its last Fetch."""
     start: Offset = UNKNOWN
     recent: bool = False
-    """Whether it was caught up less than replica.lag.time.max.ms ago (lastCaughtUpTimeMs). That this time passes is an
-    action of its own (`in_sync.lag_passes`)."""
+    """Whether the follower was caught up less than replica.lag.time.max.ms ago (lastCaughtUpTimeMs). That this time
+    passes is a separate action (`in_sync.lag_passes`)."""
     broker_epoch: int | None = None
-    """Which incarnation of the broker it was (KIP-903)."""
+    """The broker epoch in the follower's last Fetch (KIP-903)."""
     fetched: bool = False
-    """Whether it last fetched less than that time ago (lastFetchTimeMs)."""
+    """Whether the last Fetch was less than replica.lag.time.max.ms ago (lastFetchTimeMs)."""
     leader_end: Offset = UNKNOWN
-    """Where the leader's log ended then (lastFetchLeaderLogEndOffset): who comes so far was caught up at that time.
-    Kept only while it fetched so recently, for later it makes no difference."""
+    """The leader's LEO at the last Fetch (lastFetchLeaderLogEndOffset): a follower that reaches it was caught up at
+    that time. Reset when that Fetch is older than the lag time, because it then has no effect."""
 
 
 class Leadership(NamedTuple):
-    """What a replica knows while it leads."""
+    """The leader's state: committed ISR, pending AlterPartition, followers (PartitionState)."""
 
     isr: Brokers
-    """As the controller committed it."""
+    """The ISR that the controller committed."""
     epoch_start: Offset
-    """Where its epoch begins in its log."""
+    """The start offset of its leader epoch (leaderEpochStartOffsetOpt)."""
     followers: tuple[tuple[BrokerId, Progress], ...]
-    """The other replicas, in the order of their ids."""
+    """The other replicas of the assignment, by broker id."""
     brokers: Registered
     pending: AlterPartition | None = None
-    """The ISR that it has asked for, until it knows what became of it."""
+    """The AlterPartition in flight, or one whose result a metadata update has yet to show (PendingPartitionChange)."""
     ahead: bool = False
-    """KRaft: its partition epoch came with the answer to an AlterPartition, and metadata has yet to tell it."""
+    """KRaft: its partition epoch comes from an AlterPartition response and is not yet in a metadata update."""
 
     def of(self, follower: BrokerId) -> Progress | None:
-        """What it knows of a follower, if that is one of the assignment."""
+        """The state of a follower; None if the broker is not in the assignment."""
         return next((progress for number, progress in self.followers if number == follower), None)
 
     def with_progress(self, follower: BrokerId, progress: Progress) -> Leadership:
-        """The same with one follower's progress."""
+        """This leadership with new state for one follower."""
         return self._replace(
             followers=tuple((number, progress if number == follower else known) for number, known in self.followers)
         )
 
 
 class Hosting(IntEnum):
-    """Whether a broker has a replica of the partition, as far as it knows (HostedPartition, and the metadata cache)."""
+    """Whether a broker hosts a replica of the partition (ReplicaManager: HostedPartition; and the metadata cache)."""
 
     UNKNOWN = 0
-    """It knows of no such partition."""
+    """The partition is not in the broker's metadata cache."""
     ELSEWHERE = 1
-    """It knows of the partition, and of no replica of its own."""
+    """The metadata cache has the partition, but the broker hosts no replica of it (HostedPartition.None)."""
     HERE = 2
+    """The broker hosts a replica (HostedPartition.Online)."""
 
 
 class Replica(NamedTuple):
-    """One replica, as it is in the memory and on the disk of its broker."""
+    """One replica of the partition on one broker: memory and disk (Partition, UnifiedLog)."""
 
     broker: BrokerId
     broker_epoch: int = 0
     log: Log = Log()
     high_watermark: Offset = 0
     leader: BrokerId = NO_LEADER
-    """Whom it takes for the leader."""
+    """The leader in the last metadata that this broker applied."""
     leader_epoch: int = -1
     partition_epoch: int = -1
     leadership: Leadership | None = None
-    """There while it takes itself for the leader, which it may do long after another one was elected."""
+    """Set while this broker considers itself leader; a zombie leader keeps it after another broker was elected."""
     hosting: Hosting = Hosting.UNKNOWN
-    """A broker that has just started has a log that it does not know to be in use."""
+    """UNKNOWN also on a broker that has just started: it has the log, but no metadata of the partition."""
 
 
 def maximal_isr(parameters: Parameters, leadership: Leadership) -> Brokers:
-    """Who may be in the ISR for all that the leader knows: the high watermark waits for them (KIP-497).
+    """Maximal ISR: the committed ISR and the pending one, whose LEOs bound the high watermark (KIP-497).
 
-    A member that it wants to remove is in it until that is committed, and one that it wants to add already.
+    A follower that is to be removed counts until the controller commits it, one that is to be added counts at once
+    (PendingPartitionChange, PartitionState.maximalIsr).
     """
     if leadership.pending is None or not parameters.guards(mutants.MAXIMAL_ISR):
         return leadership.isr
@@ -111,17 +113,17 @@ def maximal_isr(parameters: Parameters, leadership: Leadership) -> Brokers:
 
 
 def effective_min_isr(parameters: Parameters, leadership: Leadership) -> int:
-    """min.insync.replicas, but from 3.7 on never more than there are replicas (Partition.effectiveMinIsr)."""
+    """min.insync.replicas, from 3.7 on at most the number of replicas (Partition.effectiveMinIsr)."""
     if not parameters.min_isr_within_replicas:
         return parameters.min_isr
     return min(parameters.min_isr, len(leadership.followers) + 1)
 
 
 def eligible(parameters: Parameters, leadership: Leadership, follower: BrokerId) -> bool:
-    """Whether the leader takes a follower for one that may join the ISR (Partition.isReplicaIsrEligible).
+    """Whether the leader may propose a follower for the ISR (Partition.isReplicaIsrEligible).
 
-    In ZooKeeper mode that is each whose broker is there. KRaft wants the broker unfenced and not in shutdown (KIP-841),
-    and the incarnation that fetched to be the one that is registered (KIP-903).
+    ZooKeeper mode: its broker is alive. KRaft: its broker is neither fenced nor in controlled shutdown (KIP-841), and
+    the broker epoch of its last Fetch is the registered one (KIP-903).
     """
     registered = next((known for broker, known in leadership.brokers if broker == follower), None)
     progress = leadership.of(follower)
@@ -135,14 +137,15 @@ def eligible(parameters: Parameters, leadership: Leadership, follower: BrokerId)
 
 
 def caught_up(replica: Replica, progress: Progress) -> bool:
-    """Whether a follower is at the leader's end, or was within the lag time (ReplicaState.isCaughtUp)."""
+    """The follower's LEO is the leader's, or was within replica.lag.time.max.ms (ReplicaState.isCaughtUp)."""
     return progress.end == replica.log.end or progress.recent
 
 
 def waits_for(parameters: Parameters, replica: Replica, leadership: Leadership) -> Brokers:
-    """Whom the high watermark waits for: the maximal ISR, and each that is caught up and may join.
+    """Replicas whose LEOs bound the high watermark: the maximal ISR, and every caught-up, ISR-eligible follower.
 
-    Who is caught up could otherwise never reach the high watermark of a leader that always appends.
+    Otherwise such a follower might never reach the high watermark of a leader that appends continuously, and never
+    join the ISR (Partition.maybeIncrementLeaderHW, shouldWaitForReplicaToJoinIsr).
     """
     joining = (
         follower
@@ -153,7 +156,10 @@ def waits_for(parameters: Parameters, replica: Replica, leadership: Leadership) 
 
 
 def advance_high_watermark(parameters: Parameters, replica: Replica) -> Replica:
-    """A leader commits what all have that may be in the ISR, or may soon be (Partition.maybeIncrementLeaderHW)."""
+    """The leader raises its high watermark to the lowest LEO of `waits_for` (Partition.maybeIncrementLeaderHW).
+
+    From 3.7 on it stays while the ISR is smaller than min.insync.replicas (KIP-966).
+    """
     leadership = replica.leadership
     if leadership is None:
         return replica
@@ -168,7 +174,7 @@ def advance_high_watermark(parameters: Parameters, replica: Replica) -> Replica:
 
 
 def not_hosted(replica: Replica) -> Error:
-    """What a broker without a replica answers, whatever it was asked (ReplicaManager.getPartitionOrError)."""
+    """Error of a broker that hosts no replica, for any request (ReplicaManager.getPartitionOrError)."""
     if replica.hosting is Hosting.HERE:
         return Error.NONE
     elsewhere = replica.hosting is Hosting.ELSEWHERE
@@ -176,9 +182,9 @@ def not_hosted(replica: Replica) -> Error:
 
 
 def refusal(replica: Replica, leader_epoch: int | None, *, leader_only: bool = True) -> Error:
-    """Why a broker does not look into its log for somebody who knows this leader epoch, or does not say what he knows.
+    """Error for this currentLeaderEpoch, None if the request has none (KIP-320; Partition.getLocalLog).
 
-    Of two that know different ones the one that is behind is told, or waited for (KIP-320; Partition.getLocalLog).
+    FENCED_LEADER_EPOCH: the client's epoch is older. UNKNOWN_LEADER_EPOCH: the broker's epoch is older.
     """
     error = not_hosted(replica)
     if error is not Error.NONE:
@@ -191,23 +197,23 @@ def refusal(replica: Replica, leader_epoch: int | None, *, leader_only: bool = T
 
 
 def append(parameters: Parameters, replica: Replica, records: Iterable[Record]) -> Replica:
-    """A leader appends; alone in the ISR it commits at once (Partition.appendRecordsToLeader)."""
+    """The leader appends, and raises its high watermark if it is alone in the ISR (Partition.appendRecordsToLeader)."""
     return advance_high_watermark(parameters, replica._replace(log=replica.log.append(records)))
 
 
 def hear(replica: Replica) -> Replica:
-    """A broker is told which partitions there are, and not yet which it has.
+    """A broker applies UpdateMetadata: the partition is in its metadata cache, without LeaderAndIsr for its replica.
 
-    In ZooKeeper mode UpdateMetadata comes before LeaderAndIsr to a broker that has just started
-    (KafkaController.onBrokerStartup).
+    ZooKeeper mode: a starting broker gets UpdateMetadata before LeaderAndIsr (KafkaController.onBrokerStartup).
     """
     return replica._replace(hosting=max(replica.hosting, Hosting.ELSEWHERE))
 
 
 def learn(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:
-    """A broker learns of the partition's and of the brokers' registrations.
+    """A broker applies partition and broker registrations: KRaft metadata, or LeaderAndIsr in ZooKeeper mode.
 
-    What it knows already of the partition changes nothing but which brokers are there.
+    A registration that is not newer changes only the broker registrations
+    (ReplicaManager.applyDelta, ReplicaManager.becomeLeaderOrFollower).
     """
     if replica.broker not in partition.replicas:
         return _without_replica(parameters, replica)
@@ -226,9 +232,9 @@ def learn(parameters: Parameters, replica: Replica, partition: Registration, bro
 
 
 def _without_replica(parameters: Parameters, replica: Replica) -> Replica:
-    """A broker has no replica any more: it deletes it (StopReplica, ReplicaManager.applyDelta).
+    """The assignment no longer has this broker: it deletes its replica (StopReplica, ReplicaManager.applyDelta).
 
-    In ZooKeeper mode nobody tells one that has started since: what it finds on its disk stays there.
+    ZooKeeper mode: a broker that restarted since then gets no StopReplica, and its log stays on disk.
     """
     if parameters.mode is Mode.ZK and replica.leader_epoch < 0:
         return hear(replica)
@@ -236,12 +242,12 @@ def _without_replica(parameters: Parameters, replica: Replica) -> Replica:
 
 
 def _news(parameters: Parameters, replica: Replica, partition: Registration) -> bool:
-    """Whether a registration says anything new.
+    """Whether the broker applies this registration.
 
-    In ZooKeeper mode it comes with a LeaderAndIsr request, which counts if its leader epoch is new
-    (ReplicaManager.becomeLeaderOrFollower). A KRaft broker looks at what has another partition epoch than in the
-    metadata before (TopicDelta.localChanges). A leader may know it from the answer to its AlterPartition, and takes it
-    once more: what it asked for since that answer it then forgets (Partition.makeLeader).
+    ZooKeeper mode: LeaderAndIsr is applied if its leader epoch is higher (ReplicaManager.becomeLeaderOrFollower).
+    KRaft: it is applied if its partition epoch changed in the metadata (TopicDelta.localChanges). A leader that has this
+    partition epoch from an AlterPartition response applies it again, and so drops an AlterPartition that it sent since
+    (Partition.makeLeader).
     """
     if parameters.mode is Mode.ZK:
         return partition.leader_epoch > replica.leader_epoch
@@ -250,9 +256,9 @@ def _news(parameters: Parameters, replica: Replica, partition: Registration) -> 
 
 
 def _unfollowable(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> bool:
-    """Whether a broker stays as it is because nobody leads, or somebody who is not there.
+    """ZooKeeper mode: LeaderAndIsr without a leader, or with one that is not alive, leaves the replica as it is.
 
-    Only in ZooKeeper mode: it may go on leading, or following who led before (ReplicaManager.makeFollowers).
+    The replica may so go on as leader, or as follower of the previous leader (ReplicaManager.makeFollowers).
     """
     if parameters.mode is Mode.KRAFT or partition.leader == replica.broker:
         return False
@@ -260,7 +266,7 @@ def _unfollowable(parameters: Parameters, replica: Replica, partition: Registrat
 
 
 def _lead(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:
-    """Lead, or go on leading with another ISR (Partition.makeLeader). The high watermark stays where it was."""
+    """Become leader, or stay leader with a new ISR; the high watermark is not reset (Partition.makeLeader)."""
     before = replica.leadership
     new_epoch = partition.leader_epoch > replica.leader_epoch
     followers = tuple(
@@ -272,8 +278,8 @@ def _lead(parameters: Parameters, replica: Replica, partition: Registration, bro
     return advance_high_watermark(
         parameters,
         replica._replace(
-            # The cache has the epoch before there is a record of it, for followers with records of later epochs than
-            # any here to be told where theirs end.
+            # The new epoch is assigned before its first record: a follower with records of an epoch that this log
+            # lacks then gets a diverging epoch, not an undefined one.
             log=replica.log.assign(partition.leader_epoch, replica.log.end) if new_epoch else replica.log,
             leader=replica.broker,
             leader_epoch=partition.leader_epoch,
@@ -285,9 +291,10 @@ def _lead(parameters: Parameters, replica: Replica, partition: Registration, bro
 
 
 def _known(leader: Replica, follower: BrokerId, *, new_epoch: bool, in_sync: bool) -> Progress:
-    """What a leader knows of a follower when it begins an epoch (Replica.resetReplicaState).
+    """The leader's state of a follower at the start of an epoch (Replica.resetReplicaState).
 
-    If it led already it goes on with what it knew. Members of the ISR get the lag time, the others must fetch first.
+    A leader that stays leader keeps the follower's LEO. An ISR member counts as caught up for replica.lag.time.max.ms,
+    any other follower only after a Fetch.
     """
     known = leader.leadership.of(follower) if leader.leadership is not None else None
     if known is None:
@@ -298,12 +305,12 @@ def _known(leader: Replica, follower: BrokerId, *, new_epoch: bool, in_sync: boo
 
 
 def restart(replica: Replica, broker_epoch: int, *, end: Offset, high_watermark: Offset) -> Replica:
-    """A broker comes back with what is on its disk, as another incarnation that has yet to learn who leads.
+    """A broker restarts with the log and the checkpointed high watermark on its disk, and without metadata.
 
-    A clean shutdown and a SIGKILL leave the whole log: the page cache survives the process. After a power loss it ends
-    where it was last flushed. The high watermark is the last that was checkpointed, at a clean shutdown the last one,
-    otherwise any of the last replica.high.watermark.checkpoint.interval.ms, or none if there was no time for one yet.
-    Epochs that begin at the end are forgotten (LogLoader.load).
+    A clean shutdown and SIGKILL keep the whole log: the page cache survives the process. After a power loss the log has
+    only its flushed prefix. A clean shutdown checkpoints the high watermark; otherwise it is the last checkpoint, at
+    most replica.high.watermark.checkpoint.interval.ms old, or the log start offset if there is none. Epochs that start
+    at the log end offset are dropped (LogLoader.load).
     """
     log = replica.log.restart(end)
     return Replica(replica.broker, broker_epoch, log=log, high_watermark=min(max(high_watermark, log.start), log.end))
