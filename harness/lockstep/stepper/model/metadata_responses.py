@@ -1,7 +1,7 @@
-"""What brokers tell clients of the cluster: which of the controller's decisions each of them goes by.
+"""Metadata responses: which of the controller's decisions a broker's metadata cache may reflect.
 
-Decisions are seen, so nothing has to be believed here but how far each broker is with them. It only ever gets further,
-and may be anywhere between what it has told already and what was decided last.
+Every decision is observed, so the only unknown is how far each broker's cache has advanced. It never goes back. It may
+be anywhere between the decision that the broker's last response proved and the latest one.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from lockstep_model.registration import BrokerId
 
 
 class _Least(NamedTuple):
-    """How far a broker is at least, by the number of the decision."""
+    """Lower bound of a broker's metadata cache, as indexes into the list of decisions."""
 
     partition: int = 0
     brokers: int = 0
-    """ZooKeeper's controller tells who is there by itself, and as it last looked: before or after other things."""
+    """ZooKeeper mode: the live-broker list is propagated separately from partition state, and may be older or newer."""
     told: bool = True
-    """Whether it has been told anything since it started."""
+    """False from the start of a ZooKeeper-mode broker to its first response that shows the partition."""
 
 
 class Telling:
-    """The decisions in their order, and how far each broker is at least."""
+    """The controller's decisions in order, and the lower bound of each broker's metadata cache."""
 
     def __init__(self, parameters: Parameters, created: Controller) -> None:
-        """All brokers know of the partition when it has been created."""
+        """Begins after the creation of the partition, when every broker's cache has it."""
         self._parameters = parameters
         self._kraft = parameters.mode is Mode.KRAFT
         self._decided = [created]
         self._least = {broker: _Least() for broker, _ in created.brokers}
 
     def decided(self, controller: Controller) -> None:
-        """The controller knows this. A KRaft broker that registers serves nobody before it knows that much itself.
+        """The controller has made a decision. A KRaft broker that registers with it has it in its cache from the start.
 
-        BrokerServer.startup waits for its first publication, which comes after its own registration.
+        BrokerServer.startup waits for the first metadata publication, which comes after the broker's own registration;
+        only then does the broker serve clients.
         """
         before = dict(self._decided[-1].brokers)
         self._decided.append(controller)
@@ -50,13 +51,17 @@ class Telling:
                 self._least[broker] = _Least(last, last)
 
     def started(self, broker: BrokerId) -> None:
-        """In ZooKeeper mode a broker that has just started knows of nothing until the controller tells it."""
+        """A broker was started. In ZooKeeper mode its cache is empty until the controller's first UpdateMetadata."""
         if not self._kraft:
             last = len(self._decided) - 1
             self._least[broker] = _Least(last, last, told=False)
 
     def leads_or_follows(self, broker: BrokerId, leader_epoch: int) -> None:
-        """A replica is in this epoch. In KRaft its broker has told clients so before (BrokerMetadataPublisher)."""
+        """A broker's replica is known to have this leader epoch.
+
+        In KRaft its metadata cache is updated before its replicas (BrokerMetadataPublisher.onMetadataUpdate), so it has
+        advanced at least as far.
+        """
         least = self._least[broker]
         if self._kraft:
             epochs = (decided.partition.leader_epoch for decided in self._decided)
@@ -64,7 +69,7 @@ class Telling:
             self._least[broker] = _Least(max(first, least.partition), max(first, least.brokers))
 
     def tells(self, broker: BrokerId, seen: Described) -> bool:
-        """A broker was heard to tell this; returns whether it may."""
+        """A Metadata response was received from a broker; returns whether its cache may hold that, and advances it."""
         least = self._least[broker]
         if not least.told and seen.partition.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
             return True
@@ -74,9 +79,10 @@ class Telling:
         return found is not None
 
     def _agreeing(self, broker: BrokerId, seen: Described) -> Iterator[_Least]:
-        """How far it may be that tells this, the least first.
+        """Positions of the broker's cache that yield this response, the lowest first.
 
-        It looks at who is there after it has looked at the partition (KafkaApis.handleTopicMetadataRequest).
+        A broker reads the live brokers after the partition, and the cache may advance between the two
+        (KafkaApis.handleTopicMetadataRequest).
         """
         for partition, brokers in self._looks(broker):
             if self._described(partition, brokers) == self._compared(seen.partition):
@@ -85,14 +91,17 @@ class Telling:
                         yield _Least(there if self._kraft else partition, there)
 
     def permitted(self, broker: BrokerId) -> set[Described]:
-        """What it might tell, where it looks at everything at once."""
+        """For the report of a divergence: responses that the broker may give, both parts read at one moment."""
         return {
             Described(self._described(partition, brokers), self._decided[brokers].active_brokers())
             for partition, brokers in self._looks(broker)
         }
 
     def _looks(self, broker: BrokerId) -> Iterator[tuple[int, int]]:
-        """By which decision on the partition and by which on brokers it may tell of the partition."""
+        """Pairs of decisions that may be in the broker's cache: one for the partition, one for the brokers.
+
+        In KRaft both come from one metadata image.
+        """
         least, end = self._least[broker], len(self._decided)
         if not self._parameters.guards(TOLD_LATER):
             least = _Least(end - 1, end - 1)
@@ -105,5 +114,8 @@ class Telling:
         return self._compared(describe(self._parameters, known, dict(self._decided[brokers].brokers)))
 
     def _compared(self, told: PartitionMetadata) -> PartitionMetadata:
-        """ZooKeeper's controller says with the partition who is offline, as it was then, shutting down or gone."""
+        """In ZooKeeper mode offline replicas are not compared.
+
+        The controller puts them into UpdateMetadata together with the partition, and they may be out of date.
+        """
         return told if self._kraft else told._replace(offline=frozenset())
