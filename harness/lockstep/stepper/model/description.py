@@ -1,4 +1,4 @@
-"""What the model holds, in words: a controller, a state, a belief. Brokers have their ids, as in the cluster."""
+"""Descriptions in words, for reports: a controller decision, a state, a belief. Brokers have the cluster's ids."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ from lockstep_model.replication.state import Altering, Broker, Fetching, Metadat
 from lockstep_model.state_machine import State
 
 SHOWN_WAYS = 12
-"""How many different things are told of one part."""
+"""The largest number of alternatives that a report lists for one part of the state."""
 SHOWN_STATES = 5
-"""How many states are told as a whole."""
+"""The largest number of whole states that a report lists as examples."""
 
 Values: TypeAlias = Sequence[tuple[Epoch, int]]
-"""Records, with the epoch and the value of each."""
+"""The leader epoch and the value of each record."""
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """What one part of the cluster may be, and in how many states of the belief it is that."""
+    """One possible condition of a part of the cluster, and the number of states of the belief that have it."""
 
     words: str
     states: int
 
 
 class Believed(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of the cluster, and all that it may be."""
+    """One part of the cluster, such as a broker or an open request, and its possible conditions."""
 
     part: str
     ways: tuple[Way, ...]
-    """What most states have first."""
+    """The most frequent first."""
     others: int = 0
-    """How many more ways there are."""
+    """How many conditions were left out."""
 
 
 class Part(NamedTuple):
-    """A part of a state, as people would call it; what is not there has no words."""
+    """A part of a state as a report names it; an absent one, such as no open request, has the empty description."""
 
     name: str
     places: tuple[int, ...]
@@ -71,7 +71,7 @@ class Part(NamedTuple):
 
 
 class Wording:
-    """Says it with the ids of the brokers; without any, with the model's numbers."""
+    """Describes parts of the model with the cluster's broker ids; without ids, with the model's broker numbers."""
 
     def __init__(self, ids: Sequence[int] = ()) -> None:
         self._ids = dict(enumerate(ids))
@@ -83,7 +83,7 @@ class Wording:
         return str(sorted(map(self.broker, brokers)))
 
     def controller(self, controller: Controller) -> str:
-        """What a controller knows."""
+        """The controller's registrations of the partition and of brokers."""
         partition = controller.partition
         gone = [broker for broker, registration in controller.brokers if registration.fenced]
         leaving = [broker for broker, registration in controller.brokers if registration.shutting_down]
@@ -99,7 +99,7 @@ class Wording:
         )
 
     def described(self, told: Described) -> str:
-        """What a broker tells a client of the partition and of who is there."""
+        """A Metadata response: the partition and the live brokers."""
         partition = told.partition
         if partition.error not in (Error.NONE, Error.LEADER_NOT_AVAILABLE):
             return str(partition.error.name)
@@ -112,7 +112,7 @@ class Wording:
         )
 
     def decision(self, controller: Controller, explained: Explained) -> str:
-        """What the controller decided, and why as far as that is certain."""
+        """A controller decision, with the causes that all its explanations share."""
         why = ", ".join(sorted(map(self.cause, explained.certain)))
         return f"{self.controller(controller)}{f' ({why})' if why else ''}"
 
@@ -120,26 +120,26 @@ class Wording:
         return cause.kind if cause.broker is None else f"{cause.kind}: {self.broker(cause.broker)}"
 
     def belief(self, states: Sequence[State]) -> tuple[Believed, ...]:
-        """What each part of the cluster may be, each part by itself."""
+        """The possible conditions of each part of the cluster, independently of the other parts."""
         told = (_believed(part, self._counted(part, states)) for part in self._parts(states[0]))
         return tuple(believed for believed in told if believed.ways)
 
     def examples(self, states: Sequence[State]) -> tuple[tuple[str, ...], ...]:
-        """Some states as a whole."""
+        """The first few states, each with all its parts."""
         return tuple(
             tuple(f"{part.name}: {words}" for part in self._parts(state) if (words := part.of(state)))
             for state in states[:SHOWN_STATES]
         )
 
     def _counted(self, part: Part, states: Sequence[State]) -> Counter[str]:
-        """In how many states a part is what. Many states have the same parts, which are put into words once."""
+        """The number of states for each description of a part; equal parts of many states are described once."""
         ways: Counter[str] = Counter()
         for values, count in Counter(tuple(state[place] for place in part.places) for state in states).items():
             ways[part.say(*values)] += count
         return ways
 
     def _parts(self, state: State) -> list[Part]:
-        """The parts that a state is told in."""
+        """The parts of a state that a report describes, in its order."""
         metadata: Metadata = state[Places.METADATA]
         places, name = Places(len(metadata.known)), self.broker
         numbers = places.brokers
@@ -176,7 +176,7 @@ class Wording:
         return f"{self.controller(metadata.controller)}{yet}"
 
     def process(self, process: Broker) -> str:
-        """A broker's process with its replica, or its disk."""
+        """A running broker's role and log, or a stopped broker's log on disk."""
         if not process.running:
             return f"does not run; on its disk {self._log(process.replica)}"
         return f"{self._role(process.replica)}; {self._log(process.replica)}"
@@ -199,7 +199,7 @@ class Wording:
         return f"with ISR {self.brokers(leadership.isr)}{pending}, {seen}"
 
     def _log(self, replica: Replica) -> str:
-        """Logs that have the same epochs at the same offsets have the same records, so these tell them apart."""
+        """A log by its leader epochs: logs with equal epochs at equal offsets have equal records (log matching)."""
         log = replica.log
         runs = groupby(range(len(log.records)), key=lambda index: log.records[index].epoch)
         ends = [f"epoch {epoch} to {log.start + list(run)[-1] + 1}" for epoch, run in runs]
@@ -256,19 +256,19 @@ class Wording:
 
 
 def disk_in_words(start: Offset, records: Values, high_watermark: Offset) -> str:
-    """What a log holds, and its high watermark."""
+    """A log's offsets and records, and its high watermark."""
     shown = f" ({records_in_words(records)})" if records else ""
     return f"log {start} to {start + len(records)}{shown}, high watermark {high_watermark}"
 
 
 def records_in_words(records: Values) -> str:
-    """The values of records by their epochs: `1-2, 4 of epoch 0; 5-7, commit of epoch 1`."""
+    """Values of records, grouped by leader epoch: `1-2, 4 of epoch 0; 5-7, commit of epoch 1`."""
     epochs = groupby(records, key=lambda record: record[0])
     return "; ".join(f"{_ranges([value for _, value in run])} of epoch {epoch}" for epoch, run in epochs)
 
 
 def _ranges(values: Sequence[int]) -> str:
-    """Values that follow each other as one; markers by what they say."""
+    """Consecutive values as one range; a transaction marker as `commit` or `abort`."""
     runs = groupby(enumerate(values), key=lambda numbered: (numbered[1] < 0 and numbered, numbered[1] - numbered[0]))
     ends = [(first, first + sum(1 for _ in rest)) for _, run in runs for (_, first), *rest in [list(run)]]
     return ", ".join(_MARKERS.get(first, str(first)) if first == last else f"{first}-{last}" for first, last in ends)
