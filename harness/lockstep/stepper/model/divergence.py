@@ -1,4 +1,4 @@
-"""What the cluster did, and the model does not permit."""
+"""Divergence: an observation of the cluster that the reference model does not permit."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from lockstep_model.state_machine import State
 
 
 class Divergence(Exception):
-    """No state of the model explains what was seen."""
+    """No state of the belief explains an observation."""
 
     def __init__(self, seen: str, permitted: tuple[str, ...], before: list[State], wording: Wording) -> None:
         super().__init__(seen)
         self.seen = seen
         self.permitted = permitted
-        """What would have been explained, in words."""
+        """Observations that the model would have permitted, in words."""
         self.before = before
-        """The belief just before."""
+        """The states of the belief just before the observation."""
         self.wording = wording
-        """How to say it."""
+        """Describes these states with the cluster's broker ids."""
