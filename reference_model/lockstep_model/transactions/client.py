@@ -1,7 +1,8 @@
-"""A producer that writes one record to each of some partitions in every transaction, and then commits or aborts.
+"""A transactional producer: each transaction writes one record to some partitions, then commits or aborts.
 
-It behaves as Kafka's own does: it commits only what was acknowledged, repeats what was not answered, gives up only to
-abort, and takes another epoch after it gave up a batch (KIP-360), unless it is told not to.
+Like Kafka's TransactionManager the producer commits only if all its batches were acknowledged, retries requests without
+a response, gives up a batch only to abort, and bumps its epoch by InitProducerId after it gave up a batch (KIP-360),
+unless the bounds turn that off.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ T = TypeVar("T")
 
 
 class Stage(StrEnum):
-    """What the client is about."""
+    """Stage of the producer in its transaction."""
 
     STARTING = "starting"
     WRITING = "writing"
     COMMITTING = "committing"
     ABORTING = "aborting"
-    RENEWING = "renewing"  # its epoch
-    STOPPED = "stopped"  # as it was told that it is fenced, or has nothing more to do
+    RENEWING = "renewing"  # InitProducerId to bump the epoch (KIP-360)
+    STOPPED = "stopped"  # fenced, or all transactions done
 
 
 class Sent(StrEnum):
-    """What became of the record for one partition, in the present transaction."""
+    """State of the present transaction's record for one partition."""
 
     NOT = "not sent"
     UNANSWERED = "unanswered"
@@ -39,54 +40,55 @@ class Sent(StrEnum):
 
 
 class Ended(NamedTuple):
-    """One transaction that the client is done with, and to which partitions it wrote with success."""
+    """A transaction that the producer has ended, and the partitions that acknowledged its record."""
 
     commit: bool
     acknowledged: Partitions
 
 
 class Client(NamedTuple):
-    """One process with the transactional id. What it sent before may still be under way."""
+    """One producer process with the transactional id. Copies of its earlier requests may still be in flight."""
 
     name: str
     transactions: int
-    """How many it still begins."""
+    """How many transactions are left to begin, with the present one."""
     records: tuple[Sent, ...]
-    """Of the present transaction, by partition."""
+    """State of the present transaction's record, by partition."""
     sequences: tuple[int, ...]
-    """The next for each partition, in the present epoch."""
+    """Next sequence number of each partition, in the present producer epoch."""
     stage: Stage = Stage.STARTING
     producer: Producer | None = None
     added: Partitions = frozenset()
-    """Which partitions it knows to be in the present transaction."""
+    """Partitions acknowledged by AddPartitionsToTxn in the present transaction."""
     ended: tuple[Ended, ...] = ()
     misled: bool = False
-    """It was told that a sequence is out of order, though it keeps the order."""
+    """The producer got OUT_OF_ORDER_SEQUENCE_NUMBER, though it sends one batch at a time to each partition."""
     fenced: bool = False
-    """In answer to anything but InitProducerId it was told that another has its transactional id."""
+    """The producer got a fencing error (`FENCED`) in a response other than InitProducerId's."""
     sent: frozenset[tuple[Partition, Verified]] = frozenset()
+    """Copies of Produce requests without a waiting producer that may still arrive."""
     ends: frozenset[tuple[EndTxn, Source]] = frozenset()
-    """Copies of requests that are no longer waited for, but that may yet arrive."""
+    """Copies of EndTxn requests without a waiting producer that may still arrive."""
 
     @property
     def source(self) -> Source:
-        """The present transaction."""
+        """The present transaction, as the source of its records."""
         return source_of(self.name, len(self.ended))
 
     @property
     def given_up(self) -> bool:
-        """Whether it has no answer for a record, or a bad one."""
+        """Whether a record of the present transaction has no response, or an error."""
         return Sent.UNANSWERED in self.records or Sent.REFUSED in self.records
 
 
 FENCED = frozenset({Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_ID_MAPPING})
-"""After which the client is not who it was."""
+"""Errors that tell a producer that its id or epoch is no longer current."""
 RETRIED = frozenset({Error.NOT_ENOUGH_REPLICAS, Error.CONCURRENT_TRANSACTIONS})
-"""After which the client sends the same again."""
+"""Errors after which a producer retries the same request."""
 
 
 def starting(name: str, transactions: int, partitions: int) -> Client:
-    """A client that has yet to ask who it is."""
+    """A producer before its first InitProducerId."""
     return Client(
         name=name,
         transactions=transactions,
@@ -97,7 +99,7 @@ def starting(name: str, transactions: int, partitions: int) -> Client:
 
 
 def batch(client: Client, partition: Partition) -> Verified | None:
-    """What it sends to this partition, if it does."""
+    """The batch this producer sends to this partition now, or None."""
     if client.stage is not Stage.WRITING or client.producer is None:
         return None
     if client.records[partition] not in (Sent.NOT, Sent.UNANSWERED):
@@ -107,12 +109,12 @@ def batch(client: Client, partition: Partition) -> Verified | None:
 
 
 def sends(client: Client, partition: Partition) -> Client:
-    """It has sent its record to this partition."""
+    """The producer has sent its record to this partition."""
     return client._replace(records=_with(client.records, partition, Sent.UNANSWERED))
 
 
 def acknowledged(client: Client, partition: Partition, waiting: Verified) -> Client:
-    """The record is in the log, and the client is told."""
+    """Produce response without error: the record is committed with acks=all."""
     if not _waits_for(client, partition, waiting):
         return client
     return client._replace(
@@ -122,7 +124,7 @@ def acknowledged(client: Client, partition: Partition, waiting: Verified) -> Cli
 
 
 def refused(client: Client, partition: Partition, waiting: Verified, error: Error) -> Client:
-    """The record is not taken, and the client is told why."""
+    """Produce response with an error: the record was not appended."""
     if not _waits_for(client, partition, waiting) or error in RETRIED:
         return client
     return client._replace(
@@ -133,32 +135,36 @@ def refused(client: Client, partition: Partition, waiting: Verified, error: Erro
 
 
 def _waits_for(client: Client, partition: Partition, waiting: Verified) -> bool:
+    """Whether the producer still waits for the response to this batch."""
     mine = client.stage is Stage.WRITING and client.source == waiting.source
     return mine and client.records[partition] is Sent.UNANSWERED
 
 
 def commits(client: Client) -> Client | None:
-    """It commits if all that it sent was acknowledged."""
+    """The producer decides to commit: every record it sent is acknowledged."""
     if client.stage is not Stage.WRITING or client.given_up or Sent.ACKNOWLEDGED not in client.records:
         return None
     return client._replace(stage=Stage.COMMITTING)
 
 
 def aborts(client: Client) -> Client | None:
-    """It may abort whatever it has begun, and gives up what was not acknowledged."""
+    """The producer decides to abort an open transaction; records without acknowledgement are given up."""
     begun = client.added or set(client.records) != {Sent.NOT}
     return client._replace(stage=Stage.ABORTING) if client.stage is Stage.WRITING and begun else None
 
 
 def end(client: Client) -> EndTxn | None:
-    """The request with which it ends its transaction, if it does."""
+    """The EndTxn request of the producer, if it is committing or aborting."""
     if client.stage not in (Stage.COMMITTING, Stage.ABORTING) or client.producer is None:
         return None
     return EndTxn(client.producer, client.stage is Stage.COMMITTING)
 
 
 def ends(client: Client, answer: Answer, parameters: Parameters, *, renews: bool) -> Client:
-    """It learns what became of its request to end the transaction."""
+    """EndTxn response: the transaction is over, with the next epoch in transaction version 2 (KIP-890).
+
+    In older versions a producer that gave up a batch bumps its epoch by InitProducerId first (KIP-360).
+    """
     if answer.error in RETRIED:
         return client
     if answer.error is not Error.NONE or answer.producer is None:
@@ -178,14 +184,14 @@ def ends(client: Client, answer: Answer, parameters: Parameters, *, renews: bool
 
 
 def initialized(client: Client, answer: Answer) -> Client:
-    """It learns who it is."""
+    """InitProducerId response: the producer gets its id and epoch."""
     if answer.error in RETRIED:
         return client
     return _stopped(client) if answer.producer is None else _as(client, answer.producer)
 
 
 def added(client: Client, partition: Partition, answer: Answer) -> Client:
-    """It learns that a partition is in its transaction, or that it is fenced."""
+    """AddPartitionsToTxn response: the partition is in the transaction, or the producer is fenced."""
     if answer.error in RETRIED:
         return client
     if answer.error is not Error.NONE:
@@ -194,14 +200,14 @@ def added(client: Client, partition: Partition, answer: Answer) -> Client:
 
 
 def _as(client: Client, producer: Producer) -> Client:
-    """Sequences start again with every epoch."""
+    """The producer with this id and epoch; sequence numbers restart at 0 with a new one."""
     same = client.producer == producer
     sequences = client.sequences if same else (0,) * len(client.sequences)
     return client._replace(stage=Stage.WRITING, producer=producer, sequences=sequences)
 
 
 def _stopped(client: Client, error: Error = Error.NONE) -> Client:
-    """What it was about does not matter any more, but for what may be under way."""
+    """The producer after its last transaction or a fatal error; only copies in flight remain."""
     idle = starting(client.name, 0, len(client.records))
     fenced = client.fenced or error in FENCED
     return idle._replace(ended=client.ended, misled=client.misled, fenced=fenced, sent=client.sent, ends=client.ends)

@@ -1,9 +1,9 @@
-"""What the coordinator of one transactional id answers, and what it has written of it in its log.
+"""The transaction coordinator of one transactional id: responses, and metadata in the transaction log.
 
-A request is given what stands in the log, and answered with what stands there afterwards: the record is replicated
-before the answer, so whoever coordinates next knows it (TransactionCoordinator, TransactionMetadata). Where versions of
-the protocol differ, what a client asks for goes by its request (`versions`), and what the coordinator does by itself by
-`Parameters.transaction_version`. A broker that does not coordinate the id answers as in `coordinators`.
+TransactionCoordinator and TransactionMetadata. Each request takes the metadata and returns the next one with the
+response. The log record is replicated before the response is sent, so the next coordinator loads it. For requests the
+protocol version is the request's (`versions`); for actions of the coordinator itself it is
+`Parameters.transaction_version`. A broker that is not the coordinator answers as in `coordinators`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Partitions: TypeAlias = frozenset[Partition]
 
 NO_PRODUCER_ID: ProducerId = -1
 LAST_EPOCH = 32766
-"""The last that a client may have: one more is left to fence it with (TransactionMetadata.isEpochExhausted)."""
+"""Highest epoch a producer may have; the one above is kept for fencing (TransactionMetadata.isEpochExhausted)."""
 MAX_TIMEOUT_MS = 900_000
-"""transaction.max.timeout.ms, by default"""
+"""Default of transaction.max.timeout.ms."""
 
 
 class TransactionState(StrEnum):
-    """What stands in the log of one transactional id. PrepareEpochFence and Dead never do."""
+    """State in the transaction log of one transactional id; PrepareEpochFence and Dead are never in the log."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -39,7 +39,7 @@ class TransactionState(StrEnum):
 
 
 PREPARED = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
-"""Decided, with markers under way: the completion is pending, and whatever comes meanwhile has to wait."""
+"""The transaction is decided and its markers are in flight; other requests get CONCURRENT_TRANSACTIONS."""
 COMPLETED = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 
@@ -51,37 +51,41 @@ class Producer(NamedTuple):
 
 
 NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_EPOCH)
-"""Whom a client names that does not know who it is."""
+"""Producer id and epoch in the InitProducerId of a producer that has none yet."""
 
 
 class Transactional(NamedTuple):
-    """One transactional id (TransactionMetadata)."""
+    """Transaction metadata of the current coordinator for one transactional id (TransactionMetadata)."""
 
     producer: Producer
     state: TransactionState = TransactionState.EMPTY
     partitions: Partitions = frozenset()
     last_epoch: int = NO_EPOCH
-    """The epoch before this one, if its owner raised it himself: he may have to ask again (KIP-360)."""
+    """lastProducerEpoch: the epoch before a bump by the producer itself, so that a retry of InitProducerId is
+    recognized (KIP-360)."""
     previous_id: ProducerId = NO_PRODUCER_ID
+    """previousProducerId: the producer id before the present one."""
     next_id: ProducerId = NO_PRODUCER_ID
-    """With which it goes on after this transaction, as the epochs of the present id are used up."""
+    """nextProducerId: the id after this transaction completes, when the epochs of the present id are exhausted
+    (KIP-890)."""
     version: int = 0
-    """In which version of the protocol the last transaction was ended (clientTransactionVersion)."""
+    """clientTransactionVersion: the protocol version in which the last transaction was ended."""
     unmarked: Partitions = frozenset()
-    """Which partitions have not taken their marker yet. Not in the log: the next coordinator sends all of them."""
+    """Partitions whose marker is not acknowledged yet. Not in the log: the next coordinator sends all markers again."""
 
 
 class InitProducerId(NamedTuple):
-    """A client starts or, if it says who it is, goes on after an error (KIP-360)."""
+    """InitProducerId: a producer starts, or with its id and epoch recovers after an error (KIP-360)."""
 
     timeout_ms: int = 60_000
     expected: Producer | None = None
+    """Producer id and epoch of a producer that recovers."""
     version: int | None = None
-    """Of the request, as in all of them: None is the newest that clients of this cluster use."""
+    """Request version, as in all requests here; None is the newest version that clients of this cluster use."""
 
 
 class AddPartitionsToTxn(NamedTuple):
-    """These partitions are about to be written. AddOffsetsToTxn is the same for the group's partition of offsets."""
+    """AddPartitionsToTxn; also AddOffsetsToTxn, for the group's partition of __consumer_offsets."""
 
     producer: Producer
     partitions: Partitions
@@ -89,7 +93,7 @@ class AddPartitionsToTxn(NamedTuple):
 
 
 class EndTxn(NamedTuple):
-    """Commit or abort."""
+    """EndTxn: commit or abort."""
 
     producer: Producer
     commit: bool
@@ -97,7 +101,7 @@ class EndTxn(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An error, or success with who the client is from now on, where it is told."""
+    """A response: an error, or success with the producer id and epoch where the response carries them."""
 
     error: Error = Error.NONE
     producer: Producer | None = None
@@ -114,9 +118,14 @@ def init_producer_id(
     fresh: ProducerId,
     max_timeout_ms: int = MAX_TIMEOUT_MS,
 ) -> Answered:
-    """TransactionCoordinator.handleInitProducerId; `fresh` is the next producer id that nobody has."""
+    """InitProducerId: fences the previous producer and aborts its transaction.
+
+    TransactionCoordinator.handleInitProducerId.
+
+    `fresh` is the next unused producer id.
+    """
     expected = None if request.expected == NO_PRODUCER else request.expected
-    if expected is not None and NO_EPOCH in expected:  # an id without an epoch, or an epoch without an id
+    if expected is not None and NO_EPOCH in expected:  # only one of producer id and epoch is set
         return transactional, Answer(Error.INVALID_REQUEST)
     if not 0 < request.timeout_ms <= max_timeout_ms:
         return transactional, Answer(Error.INVALID_TRANSACTION_TIMEOUT)
@@ -126,32 +135,39 @@ def init_producer_id(
     if expected is not None and not _may_be(known, expected):
         return known, _fenced_answer(request.version, fenced_from=4)
     if known.state is TransactionState.ONGOING and parameters.guards(mutants.ABORT_ON_INIT):
-        # Whoever has it open is fenced, and the client has to ask again
+        # The producer of the open transaction is fenced; the sender retries
         return _fenced(known, parameters, fresh), Answer(Error.CONCURRENT_TRANSACTIONS)
     after, answer = _initialized(known, expected, parameters, fresh)
     return after, answer._replace(error=versions.told(answer.error, request.version, fenced_from=4))
 
 
 def init_idempotent_producer_id(*, fresh: ProducerId) -> Answer:
-    """InitProducerId without a transactional id: any broker gives a new producer id, whatever else is asked for."""
+    """InitProducerId without a transactional id: any broker returns a new producer id with epoch 0."""
     return Answer(producer=Producer(fresh, 0))
 
 
 def _fenced_answer(version: int | None, *, fenced_from: int) -> Answer:
+    """PRODUCER_FENCED, or for older request versions INVALID_PRODUCER_EPOCH."""
     return Answer(versions.told(Error.PRODUCER_FENCED, version, fenced_from=fenced_from))
 
 
 def _may_be(known: Transactional, expected: Producer) -> bool:
-    """Whether the client can be who it says (prepareInitProducerIdTransit.isValidProducerId)."""
+    """Whether the expected producer id is valid: the current or the previous one.
+
+    TransactionCoordinator.prepareInitProducerIdTransit, isValidProducerId.
+    """
     if known.producer.epoch == NO_EPOCH or expected.id == known.producer.id:
         return True
-    return expected.id == known.previous_id and expected.epoch >= LAST_EPOCH  # it did not learn of its new id
+    return expected.id == known.previous_id and expected.epoch >= LAST_EPOCH  # it missed the rotation of its id
 
 
 def _initialized(
     known: Transactional, expected: Producer | None, parameters: Parameters, fresh: ProducerId
 ) -> Answered:
-    """Another epoch (prepareIncrementProducerEpoch), or another id if they are used up (prepareProducerIdRotation)."""
+    """The next epoch (prepareIncrementProducerEpoch), or a new producer id at the last epoch.
+
+    prepareProducerIdRotation.
+    """
     identifier, epoch = known.producer
     if epoch >= LAST_EPOCH:
         if expected is not None and expected.epoch != epoch:
@@ -160,7 +176,7 @@ def _initialized(
     elif expected is None or epoch == NO_EPOCH or expected.epoch == epoch:
         raised = epoch + 1 if epoch == NO_EPOCH or parameters.guards(mutants.EPOCH_BUMP_ON_INIT) else epoch
         producer, last_epoch = Producer(identifier, raised), epoch if expected else NO_EPOCH
-    elif expected.epoch == known.last_epoch:  # asked again, as the answer was lost
+    elif expected.epoch == known.last_epoch:  # a retry: the response was lost
         producer, last_epoch = known.producer, known.last_epoch
     else:
         return known, Answer(Error.PRODUCER_FENCED)
@@ -171,11 +187,14 @@ def _initialized(
 def add_partitions(
     transactional: Transactional | None, request: AddPartitionsToTxn, parameters: Parameters
 ) -> Answered:
-    """TransactionCoordinator.handleAddPartitionsToTransaction. In version 2 brokers ask it for what a client writes."""
+    """AddPartitionsToTxn: adds partitions to the open transaction, or opens one (handleAddPartitionsToTransaction).
+
+    In transaction version 2 the partition leader sends this for the producer (KIP-890).
+    """
     if transactional is None:
         return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
     waits = transactional.state in PREPARED and parameters.guards(mutants.ADD_WAITS_FOR_MARKERS)
-    # First, for in version 2 the client may already have its next id or epoch: KAFKA-18660
+    # Before the id and epoch check: in version 2 the producer may already have its next id or epoch (KAFKA-18660)
     if waits and parameters.transactions_of_4 and parameters.guards(mutants.ADD_WAITS_BEFORE_IDENTITY):
         return transactional, Answer(Error.CONCURRENT_TRANSACTIONS)
     error = _mismatch(transactional, request.producer, checked=parameters.guards(mutants.ADD_EPOCH_CHECK))
@@ -188,7 +207,10 @@ def add_partitions(
 
 
 def verify_partition(transactional: Transactional | None, producer: Producer, partition: Partition) -> Error:
-    """Whether this partition is in this producer's transaction (handleVerifyPartitionsInTransaction)."""
+    """AddPartitionsToTxn with verifyOnly: whether the partition is in the producer's open transaction (KIP-890).
+
+    TransactionCoordinator.handleVerifyPartitionsInTransaction.
+    """
     if transactional is None:
         return Error.INVALID_PRODUCER_ID_MAPPING
     error = _mismatch(transactional, producer, checked=True)
@@ -202,7 +224,10 @@ def verify_partition(transactional: Transactional | None, producer: Producer, pa
 def end_transaction(
     transactional: Transactional | None, request: EndTxn, parameters: Parameters, *, fresh: ProducerId
 ) -> Answered:
-    """TransactionCoordinator.handleEndTransaction: the answer does not wait for the markers."""
+    """EndTxn: the response follows the Prepare record and does not wait for markers (handleEndTransaction).
+
+    TransactionCoordinator.handleEndTransaction.
+    """
     if transactional is None:
         return transactional, Answer(Error.INVALID_PRODUCER_ID_MAPPING)
     if versions.raises_epoch(request.version, parameters):
@@ -218,7 +243,10 @@ def end_transaction(
 
 
 def _answer_without_transaction(transactional: Transactional, request: EndTxn, parameters: Parameters) -> Answer:
-    """An end that was asked for before is answered as it was then, or has to wait for its markers."""
+    """EndTxn without an open transaction: a retry in the same direction succeeds, in Prepare* it has to wait.
+
+    Prepare* gives CONCURRENT_TRANSACTIONS; the other direction, or no transaction before, INVALID_TXN_STATE.
+    """
     if transactional.state in PREPARED:
         return Answer(Error.CONCURRENT_TRANSACTIONS)
     same = TransactionState.COMPLETE_COMMIT if request.commit else TransactionState.COMPLETE_ABORT
@@ -231,9 +259,9 @@ def _answer_without_transaction(transactional: Transactional, request: EndTxn, p
 def _end_in_version_2(
     transactional: Transactional, request: EndTxn, parameters: Parameters, fresh: ProducerId
 ) -> Answered:
-    """Each end raises the epoch, so a request with the epoch before this one is a repeated one (KIP-890 part 2).
+    """EndTxn v5+: bumps the epoch, so a request with the previous epoch is a retry (KIP-890 part 2).
 
-    While markers are written everybody has to wait, before anybody looks who he is.
+    In Prepare* every request gets CONCURRENT_TRANSACTIONS, before its producer id and epoch are checked.
     """
     state, producer = transactional.state, request.producer
     if state in PREPARED and parameters.guards(mutants.END_WAITS_FOR_MARKERS):
@@ -246,7 +274,7 @@ def _end_in_version_2(
     accepted = current or (repeated and state in COMPLETED and parameters.guards(mutants.END_MAY_BE_REPEATED))
     if not accepted and parameters.guards(mutants.END_EPOCH_CHECK):
         return transactional, Answer(Error.PRODUCER_FENCED)
-    empty = not repeated  # nothing is open: an abort raises the epoch, a commit is an error
+    empty = not repeated  # no open transaction: an abort bumps the epoch, a commit is an error
     if state is TransactionState.ONGOING or (empty and not request.commit):
         after = _bumped(_prepared(transactional, commit=request.commit), parameters, fresh)
         return after, Answer(producer=Producer(after.next_id, 0) if _rotates(after) else after.producer)
@@ -256,32 +284,43 @@ def _end_in_version_2(
 
 
 def abort_timed_out(transactional: Transactional, parameters: Parameters, *, fresh: ProducerId) -> Transactional | None:
-    """The transaction was open for too long; None where none is (abortTimedOutTransactions)."""
+    """Aborts an open transaction after its timeout; None without one.
+
+    TransactionCoordinator.abortTimedOutTransactions.
+    """
     return _fenced(transactional, parameters, fresh) if transactional.state is TransactionState.ONGOING else None
 
 
 def _fenced(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
-    """Aborted with an epoch that no client has, so that its owner can do nothing more (prepareFenceProducerEpoch).
+    """The transaction aborted with a bumped epoch, which fences its producer.
 
-    The coordinator does it in the version of the cluster, whatever the client's.
+    TransactionMetadata.prepareFenceProducerEpoch.
+
+    The coordinator uses the cluster's transaction.version here, whatever the producer's.
     """
     version = parameters.transaction_version
     aborting = _prepared(transactional, commit=False)._replace(version=version)
     if not parameters.guards(mutants.EPOCH_BUMP_ON_FENCE):
         return aborting
-    if version >= 2:  # raised once, though it is fenced and ended: KAFKA-19367
+    if version >= 2:  # one bump for fencing and ending together: KAFKA-19367
         return _bumped(aborting, parameters, fresh)
     return aborting._replace(producer=_raised(aborting.producer), last_epoch=NO_EPOCH)
 
 
 def _prepared(transactional: Transactional, *, commit: bool) -> Transactional:
-    """In the old version; `_bumped` makes it one of version 2."""
+    """PrepareCommit or PrepareAbort in transaction version 0 or 1; `_bumped` makes it version 2.
+
+    prepareAbortOrCommit.
+    """
     state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
     return transactional._replace(state=state, unmarked=transactional.partitions, version=0)
 
 
 def _bumped(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
-    """With the next epoch, and with another id for later if that is one too many for a client (KAFKA-20090)."""
+    """The transaction with the next epoch, and a next producer id if the epochs are exhausted.
+
+    KIP-890, KAFKA-20090.
+    """
     if not parameters.guards(mutants.EPOCH_BUMP_ON_END):
         return transactional._replace(version=2)
     epoch = transactional.producer.epoch
@@ -294,15 +333,17 @@ def _bumped(transactional: Transactional, parameters: Parameters, fresh: Produce
 
 
 def _raised(producer: Producer) -> Producer:
+    """The producer with the next epoch."""
     return producer._replace(epoch=producer.epoch + 1)
 
 
 def _rotates(transactional: Transactional) -> bool:
+    """Whether the producer id changes when this transaction completes."""
     return transactional.next_id != NO_PRODUCER_ID
 
 
 def _mismatch(transactional: Transactional, producer: Producer, *, checked: bool) -> Error:
-    """Whether the client is the one that has this transactional id now."""
+    """The error if the request's producer id or epoch is not the current one of this transactional id."""
     if producer.id != transactional.producer.id:
         return Error.INVALID_PRODUCER_ID_MAPPING
     if producer.epoch != transactional.producer.epoch and checked:
@@ -311,18 +352,21 @@ def _mismatch(transactional: Transactional, producer: Producer, *, checked: bool
 
 
 def marker(transactional: Transactional, coordinator_epoch: int) -> Marker:
-    """What is sent to every partition of a decided transaction (TransactionMarkerChannelManager)."""
+    """The marker for each partition of a decided transaction (TransactionMarkerChannelManager)."""
     commit = transactional.state is TransactionState.PREPARE_COMMIT
     return Marker(*transactional.producer, commit, coordinator_epoch, transactional.version)
 
 
 def marked(transactional: Transactional, partition: Partition) -> Transactional:
-    """This partition has taken its marker."""
+    """The metadata after one partition acknowledged its marker."""
     return transactional._replace(unmarked=transactional.unmarked - {partition})
 
 
 def complete(transactional: Transactional, parameters: Parameters) -> Transactional | None:
-    """All markers are written; None before that (maybeWriteTxnCompletion, TransactionMetadata.prepareComplete)."""
+    """CompleteCommit or CompleteAbort once all markers are acknowledged; None before.
+
+    TransactionMetadata.prepareComplete.
+    """
     if transactional.state not in PREPARED:
         return None
     if transactional.unmarked and parameters.guards(mutants.COMPLETE_WAITS_FOR_MARKERS):
@@ -340,10 +384,10 @@ def complete(transactional: Transactional, parameters: Parameters) -> Transactio
 
 
 def loaded(transactional: Transactional, parameters: Parameters) -> Transactional:
-    """As the next coordinator finds it in the log: it sends all markers of a decided transaction (onElection).
+    """The metadata as the next coordinator loads it; all markers of a decided transaction are sent again (onElection).
 
-    The epoch before is never there, and in transaction.version 0 nor is what version 2 needs (TransactionLogValue): who
-    asks again after its coordinator moved is fenced.
+    lastProducerEpoch is not in the log, and in transaction.version 0 neither are the fields of version 2
+    (TransactionLogValue). A producer that retries after its coordinator moved is therefore fenced.
     """
     kept = transactional._replace(
         last_epoch=NO_EPOCH,
@@ -362,11 +406,15 @@ UNANSWERED = frozenset(
         Error.NOT_COORDINATOR,
     }
 )
-"""After which a broker may ask again, perhaps somebody else: the first is its own, when the connection ended."""
+"""Errors after which a broker may retry, perhaps with another coordinator; NETWORK_EXCEPTION is its own, for a closed
+connection."""
 
 
 def verification_error(error: Error, support: Support) -> Error:
-    """How a broker takes the coordinator's answer about a partition of this client (AddPartitionsToTxnManager)."""
+    """The coordinator's error for a partition, translated for the producer's protocol version.
+
+    AddPartitionsToTxnManager.
+    """
     if error is Error.PRODUCER_FENCED:
         return Error.INVALID_PRODUCER_EPOCH
     if error is Error.TRANSACTION_ABORTABLE and support < Support.ABORTABLE_ERROR:
@@ -375,11 +423,11 @@ def verification_error(error: Error, support: Support) -> Error:
 
 
 def produce_error(error: Error, support: Support) -> Error:
-    """What a producer is told when the coordinator refuses its partition (ReplicaManager.handleProduceAppend).
+    """The error in the Produce response when verification failed (ReplicaManager.handleProduceAppend).
 
-    Who commits offsets in a transaction is told as in `coordinators.write_error`.
+    For TxnOffsetCommit it is `coordinators.write_error`.
     """
     waits = error is Error.CONCURRENT_TRANSACTIONS and support < Support.ADD_PARTITION
     if waits or error in UNANSWERED:
-        return Error.NOT_ENOUGH_REPLICAS  # which older clients retry without asking for metadata
+        return Error.NOT_ENOUGH_REPLICAS  # older producers retry it without a metadata refresh
     return verification_error(error, support)

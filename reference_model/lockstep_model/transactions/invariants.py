@@ -1,4 +1,4 @@
-"""What is true of transactions at all times (kafka-semantics.md §2.3, I12 and I13, and what makes them up)."""
+"""Invariants of idempotence and transactions: I12 and I13 of kafka-semantics.md §2.3, split into checkable parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of(
     clients: tuple[int, ...],
     partitions: tuple[int, ...],
 ) -> tuple[Invariant | Transition, ...]:
-    """All of them, for a machine with these parts at these places."""
+    """All invariants, for a machine whose state has these parts at these places."""
     found: list[Invariant | Transition] = [
         Invariant(name=ATOMIC, reads=(coordinator, *partitions), holds=atomic),
         *(Invariant(name=NOT_REFUSED, reads=(place,), holds=not_misled) for place in clients),
@@ -57,7 +57,7 @@ def of(
 
 
 def contiguous(leader: Leader) -> bool:
-    """Of every producer id and epoch, each sequence comes after the one before it, and each record once (I12)."""
+    """I12: per producer id and epoch sequence numbers are contiguous, and no record is appended twice."""
     last: dict[tuple[int, int], int] = {}
     sources: set[Source] = set()
     for record in leader.log.records:
@@ -74,7 +74,7 @@ def contiguous(leader: Leader) -> bool:
 
 
 def outcomes(leader: Leader) -> Iterator[tuple[Offset, Source, bool | None]]:
-    """For each record, what the first marker after it says: committed, aborted, or nothing yet."""
+    """For each record the outcome by the first later marker of its producer: committed, aborted, or None while open."""
     records = leader.log.records
     for offset, record in enumerate(records):
         if isinstance(record.batch, Batch):
@@ -84,20 +84,23 @@ def outcomes(leader: Leader) -> Iterator[tuple[Offset, Source, bool | None]]:
 
 
 def reads_committed(parameters: Parameters, leader: Leader) -> bool:
-    """Readers get, up to the last stable offset, all of what was committed and none of what was aborted (I13)."""
+    """I13: below the LSO a read_committed consumer sees all committed records and no aborted one."""
     end = leader.last_stable_offset(parameters)
     committed = {offset for offset, _, outcome in outcomes(leader) if outcome and offset < end}
     return leader.readable(parameters) == committed
 
 
 def visible_by_own_commit(parameters: Parameters, coordinator: Coordinator, leader: Leader) -> bool:
-    """A zombie's record, or one of an aborted transaction, never becomes part of another's commit."""
+    """A visible record's own transaction was committed: no zombie's or aborted record joins another commit.
+
+    KIP-890.
+    """
     readable = leader.readable(parameters)
     return all((leader.log.records[offset].value, True) in coordinator.decided for offset in readable)
 
 
 def commit_kept(partition: Partition, client: Client, leader: Leader) -> bool:
-    """All that a client was told is committed stays: no part of it is lost or aborted."""
+    """A transaction whose producer got a successful commit response keeps every acknowledged record, none aborted."""
     outcome = {source: decided for _, source, decided in outcomes(leader)}
     return all(
         outcome.get(source_of(client.name, number), False) is not False
@@ -107,7 +110,7 @@ def commit_kept(partition: Partition, client: Client, leader: Leader) -> bool:
 
 
 def atomic(coordinator: Coordinator, *leaders: Leader) -> bool:
-    """Neither in what its client asked for nor in its records, on any partitions."""
+    """A transaction is committed or aborted, never both: neither by EndTxn requests nor by markers on any partition."""
     decided = set(coordinator.decided)
     for leader in leaders:
         decided |= {(source, outcome) for _, source, outcome in outcomes(leader) if outcome is not None}
@@ -115,12 +118,15 @@ def atomic(coordinator: Coordinator, *leaders: Leader) -> bool:
 
 
 def lso_rises(parameters: Parameters, before: Leader, after: Leader) -> bool:
-    """What a reader was once given is never taken back."""
+    """The last stable offset never falls, so no record that read_committed consumers saw is taken back."""
     return after.last_stable_offset(parameters) >= before.last_stable_offset(parameters)
 
 
 def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordinator, leader: Leader) -> bool:
-    """A transaction that is open on a partition is one that its coordinator knows of, and can end."""
+    """No hanging transaction: one that is open on a partition is known to the coordinator, whose marker can end it.
+
+    KIP-890.
+    """
     transactional = coordinator.transactional
     ongoing = leader.log.known.transactions.ongoing
     if not ongoing or transactional is None:
@@ -134,10 +140,10 @@ def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordin
 
 
 def not_misled(client: Client) -> bool:
-    """A client with one batch under way for each partition is never told that it is out of order."""
+    """A producer with one batch in flight per partition never gets OUT_OF_ORDER_SEQUENCE_NUMBER."""
     return not client.misled
 
 
 def fenced_in_time(bounds: TransactionBounds, client: Client, coordinator: Coordinator) -> bool:
-    """A client that is alone is never told that it is fenced, but after its time was up."""
+    """The only producer of a transactional id is fenced only after a transaction timeout."""
     return not client.fenced or coordinator.timeouts < bounds.timeouts

@@ -1,6 +1,6 @@
-"""Clients, a coordinator and partitions together: a state machine of transactions, within bounds.
+"""Producers, a transaction coordinator and partition leaders as one bounded state machine.
 
-Two clients have the same transactional id: "A", and "B", which may start at any time and makes a zombie of A.
+Producers "A" and "B" share a transactional id. B may start at any time, which makes A a zombie.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST_PARTITION = 3
 
 
 def machine(parameters: Parameters, bounds: TransactionBounds) -> Machine:
-    """The machine: the coordinator is its first part, then come A and B, then the partitions."""
+    """The machine. Its state is the coordinator, then producers A and B, then the partition leaders."""
     before = None if bounds.first_epoch == NO_EPOCH else Transactional(Producer(0, bounds.first_epoch))
     return Machine(
         initial=(

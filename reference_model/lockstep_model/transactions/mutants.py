@@ -1,11 +1,11 @@
-"""The guards of idempotence and transactions that a mutant can do without, by name.
+"""Names of the guards of idempotence and transactions that a mutant of the model can drop.
 
-That a leader asks the coordinator before a transaction begins on it is a setting: `transaction_verification`.
+Verification with the coordinator (KIP-890 part 1) is no guard here but a parameter: `transaction_verification`.
 """
 
 from __future__ import annotations
 
-# Of the leader of a partition
+# Guards of the partition leader (UnifiedLog, ProducerStateManager, ProducerAppendInfo)
 SEQUENCE_CHECK = "producer-sequence-check"
 DUPLICATE_WINDOW = "producer-duplicate-window"
 PRODUCER_EPOCH_CHECK = "producer-epoch-check"
@@ -16,7 +16,7 @@ OPEN_FOR_ITS_EPOCH = "transaction-open-for-its-epoch-only"
 OPEN_HOLDS_LSO = "open-transaction-holds-lso"
 UNREPLICATED_HOLDS_LSO = "unreplicated-transaction-holds-lso"
 
-# Of the coordinator
+# Guards of the transaction coordinator (TransactionCoordinator, TransactionMetadata)
 EPOCH_BUMP_ON_INIT = "epoch-bump-on-init"
 EPOCH_BUMP_ON_FENCE = "epoch-bump-on-fence"
 EPOCH_BUMP_ON_END = "epoch-bump-on-end"

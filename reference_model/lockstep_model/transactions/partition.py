@@ -1,6 +1,6 @@
-"""The leader of one partition, as far as transactions are concerned: its log, and what it knows from it.
+"""A partition leader in the transaction machine: its log, producer state and pending verifications.
 
-What followers have is the log up to the high watermark, and perhaps more: the next leader has at least that.
+Followers hold the log up to the high watermark at least; so does the next leader.
 """
 
 from __future__ import annotations
@@ -22,58 +22,61 @@ from lockstep_model.partition.producer_state import (
 )
 
 Source: TypeAlias = int
-"""Which transaction of which client a record was written in, as the value of the record: what Kafka cannot know, and
-must not mix up."""
+"""Client and transaction that wrote a record, kept as the record's value. Kafka does not know it; the invariants use it
+to tell transactions apart."""
 NO_SOURCE: Source = -1
-"""Of markers."""
+"""Source of markers."""
 _MOST_TRANSACTIONS = 100
 
 
 def source_of(client: str, transaction: int) -> Source:
-    """The source of what a client writes in its first, second... transaction."""
+    """The source of records in a client's transaction; transactions are numbered from 0."""
     return ord(client) * _MOST_TRANSACTIONS + transaction
 
 
 def client_of(source: Source) -> str:
-    """Who wrote it."""
+    """Name of the client that wrote a record."""
     return chr(source // _MOST_TRANSACTIONS)
 
 
 class Verified(NamedTuple):
-    """A batch whose verification succeeded, or was not needed, and that is about to be appended."""
+    """A batch that is verified, or needs no verification, and is about to be appended."""
 
     batch: Batch
     source: Source
     guard: Offset | None
+    """Its verification guard (VerificationGuard); None if it needs no verification."""
 
 
 class Leader(NamedTuple):
-    """One leader after another, of the same partition."""
+    """The current leader of one partition."""
 
     log: Log = Log()
     high_watermark: Offset = 0
     epoch: int = 0
     verifications: tuple[tuple[ProducerId, Verification], ...] = ()
+    """Verification state entry of each producer (VerificationStateEntry)."""
     waiting: frozenset[Verified] = frozenset()
+    """Batches between verification and append."""
     unacknowledged: tuple[Marker, Offset] | None = None
-    """The last marker, until its coordinator knows that it is replicated."""
+    """The last marker and its offset, until the coordinator has the WriteTxnMarkers response."""
     elections: int = 0
-    """How many times another leader may still be elected."""
+    """How many leader elections are left."""
 
     def entry(self, producer_id: ProducerId) -> ProducerEntry:
-        """What is known of this producer."""
+        """Producer state of this producer id (ProducerStateEntry)."""
         return self.log.known.entry(producer_id)
 
     def verification(self, producer_id: ProducerId) -> Verification | None:
-        """What stands for this producer."""
+        """Verification state entry of this producer id (VerificationStateEntry)."""
         return dict(self.verifications).get(producer_id)
 
     def last_stable_offset(self, parameters: Parameters) -> Offset:
-        """Where readers of committed records stop."""
+        """The last stable offset (LSO), the end of read_committed fetches."""
         return self.log.last_stable_offset(self.high_watermark, parameters)
 
     def readable(self, parameters: Parameters) -> frozenset[Offset]:
-        """What a reader of committed records has been given when it has read all that it may."""
+        """Offsets that a read_committed consumer gets when it reads to the LSO."""
         end = self.last_stable_offset(parameters)
         aborted = last_stable_offset.aborted_between(self.log.known.transactions, 0, end)
         return frozenset(last_stable_offset.readable(self.log.batches(), aborted, end))
@@ -83,7 +86,10 @@ Checked: TypeAlias = Accepted | Duplicate | Error
 
 
 def check(leader: Leader, waiting: Verified, parameters: Parameters) -> Checked:
-    """What the leader does with a batch that is about to be appended."""
+    """Producer-state validation of a batch about to be appended: accepted, duplicate, or an error.
+
+    ProducerAppendInfo.
+    """
     producer_id = waiting.batch.producer_id
     return producer_state.check(
         leader.entry(producer_id),
@@ -95,7 +101,7 @@ def check(leader: Leader, waiting: Verified, parameters: Parameters) -> Checked:
 
 
 def keep(leader: Leader, producer_id: ProducerId, verification: Verification | None) -> Leader:
-    """With what stands for this producer now."""
+    """The leader with this verification state entry for a producer."""
     if verification is None:
         return leader
     others = tuple(one for one in leader.verifications if one[0] != producer_id)
@@ -103,7 +109,7 @@ def keep(leader: Leader, producer_id: ProducerId, verification: Verification | N
 
 
 def append(leader: Leader, batch: Batch | Marker, source: Source = NO_SOURCE, *, replicated_at_once: bool) -> Leader:
-    """This is in the log now; no verification of its producer stands any more (UnifiedLog.updateProducers)."""
+    """Appends a batch or marker, which clears the producer's verification state entry (UnifiedLog.updateProducers)."""
     after = leader._replace(
         log=leader.log.append([Record(leader.epoch, source, batch)]),
         verifications=tuple(one for one in leader.verifications if one[0] != batch.producer_id),
@@ -112,12 +118,12 @@ def append(leader: Leader, batch: Batch | Marker, source: Source = NO_SOURCE, *,
 
 
 def replicate(leader: Leader) -> Leader:
-    """The followers have everything."""
+    """All followers reach the log end, and the high watermark advances to it."""
     return leader._replace(high_watermark=leader.log.end)
 
 
 def succeeded(leader: Leader, log_end: Offset) -> Leader:
-    """Another replica leads, with a log that ends here; whatever was under way at the old leader is gone."""
+    """A new leader whose log ends at `log_end`; verifications and waiting batches of the old leader are lost."""
     return Leader(
         log=Log().append(leader.log.read(0, log_end)),
         high_watermark=leader.high_watermark,

@@ -1,6 +1,6 @@
-"""What clients ask for, and what becomes of it.
+"""Producer requests in the transaction machine.
 
-Every request may be answered, or do its work while the answer is lost; then the client asks again.
+Every request may be answered, or take effect while its response is lost; then the producer retries.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from lockstep_model.transactions.state import Coordinator, Late, TransactionBoun
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Each is one action: its guard, then what stands where afterwards, for each way in which it can happen."""
+    """Each method is one action: its guard, then all possible next states."""
 
     parameters: Parameters
     bounds: TransactionBounds
 
     def initialize(self, client: Client, coordinator: Coordinator) -> Outcomes:
-        """A client asks who it is: as a new one, or to take another epoch."""
+        """InitProducerId: of a new producer, or to bump the epoch (KIP-360)."""
         if client.stage not in (Stage.STARTING, Stage.RENEWING):
             return
         request = InitProducerId(expected=client.producer)
@@ -46,11 +46,11 @@ class Requests:
         )
         after = coordinator.after(transactional)
         yield clients.initialized(client, answer), after
-        if client.stage is Stage.RENEWING:  # A new client that is not answered is one more client
+        if client.stage is Stage.RENEWING:  # a lost response to a new producer equals one more producer
             yield client, after
 
     def add(self, partition: Partition, client: Client, coordinator: Coordinator) -> Outcomes:
-        """A client of an older version says that it is about to write to a partition."""
+        """AddPartitionsToTxn, sent by the producer in transaction versions 0 and 1."""
         if client.stage is not Stage.WRITING or client.producer is None or partition in client.added:
             return
         request = AddPartitionsToTxn(client.producer, frozenset({partition}))
@@ -60,13 +60,13 @@ class Requests:
         yield client, after
 
     def decide(self, decision: Callable[[Client], Client | None], client: Client) -> Outcomes:
-        """A client commits or aborts; what it has no answer for may yet arrive."""
+        """The producer commits or aborts; its requests without a response may still arrive."""
         after = decision(client)
         if after is not None:
             yield (after,)
 
     def end(self, client: Client, coordinator: Coordinator) -> Outcomes:
-        """A client ends its transaction."""
+        """EndTxn: the coordinator decides the transaction (TransactionCoordinator.handleEndTransaction)."""
         request = clients.end(client)
         if request is None:
             return
@@ -78,7 +78,7 @@ class Requests:
         yield client, after
 
     def end_late(self, client: Client, coordinator: Coordinator) -> Outcomes:
-        """A copy of a request to end a transaction arrives when nobody waits for it."""
+        """A duplicate EndTxn arrives after its producer stopped waiting for the response."""
         for copy in sorted(client.ends):
             after, _ = self._ended(coordinator, *copy)
             yield client._replace(ends=client.ends - {copy}), after
@@ -92,7 +92,7 @@ class Requests:
         return after, answer
 
     def produce(self, partition: Partition, client: Client, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """A client's batch arrives at a partition."""
+        """Produce: the producer's batch arrives at the leader (ReplicaManager.handleProduceAppend)."""
         batch = clients.batch(client, partition)
         if batch is None or not (self.parameters.transaction_version >= 2 or partition in client.added):
             return
@@ -100,13 +100,13 @@ class Requests:
         if sending != client:
             if Late.PRODUCE in self.bounds.late:
                 sending = sending._replace(sent=sending.sent | {(partition, batch)})
-            yield sending, coordinator, leader  # it is under way
+            yield sending, coordinator, leader  # still in flight
         for told, after, leading in self._arrived(partition, batch, sending, coordinator, leader):
             yield told, after, leading
             yield sending, after, leading
 
     def produce_late(self, partition: Partition, client: Client, coordinator: Coordinator, leader: Leader) -> Outcomes:
-        """A copy of a batch arrives when nobody waits for it."""
+        """A duplicate Produce arrives after its producer stopped waiting for the response."""
         for copy in sorted(client.sent):
             if copy[0] == partition and copy[1] != clients.batch(client, partition):
                 rest = client._replace(sent=client.sent - {copy})
@@ -116,9 +116,9 @@ class Requests:
     def _arrived(
         self, partition: Partition, waiting: Verified, client: Client, coordinator: Coordinator, leader: Leader
     ) -> Outcomes:
-        """The leader asks the coordinator about a batch that begins a transaction, and keeps it if it may be appended.
+        """The leader verifies a batch that begins a transaction on its partition (KIP-890).
 
-        In version 2 it has the coordinator add the partition (ReplicaManager.handleProduceAppend).
+        In transaction version 2 it has the coordinator add the partition instead (ReplicaManager.handleProduceAppend).
         """
         transactional = coordinator.transactional
         batch = waiting.batch
@@ -137,7 +137,7 @@ class Requests:
             yield client, after, leading._replace(waiting=leading.waiting | {verified})
 
     def append_verified(self, partition: Partition, client: Client, leader: Leader) -> Outcomes:
-        """A batch that has been verified reaches the log."""
+        """A verified batch is appended."""
         for waiting in sorted(leader.waiting):
             if client_of(waiting.source) == client.name:
                 rest = leader._replace(waiting=leader.waiting - {waiting})
@@ -149,7 +149,7 @@ class Requests:
     def _appended(
         self, partition: Partition, waiting: Verified, client: Client, coordinator: Coordinator | None, leader: Leader
     ) -> Outcomes:
-        """It is answered when it is replicated, as with acks=all."""
+        """Append with acks=all: the response follows replication (Partition.appendRecordsToLeader)."""
         checked = check(leader, waiting, self.parameters)
         if isinstance(checked, Error):
             yield clients.refused(client, partition, waiting, checked), coordinator, leader

@@ -1,4 +1,4 @@
-"""How much can happen in the machine of transactions, and the coordinator as one of its parts."""
+"""Bounds of the transaction machine, and the coordinator as a part of its state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lockstep_model.transactions.partition import Source
 
 
 class Late(StrEnum):
-    """Which requests can be late: a copy arrives after the answer to another one, or after it was given up.
+    """Requests of which a duplicate may arrive after the response to another copy, or after the sender gave up.
 
-    Kafka's own clients and brokers do send copies: after a time-out, over another connection.
+    Kafka's clients and brokers do send duplicates: after a request timeout, over another connection.
     """
 
     PRODUCE = "produce"
@@ -24,40 +24,44 @@ class Late(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionBounds:
-    """How much can happen."""
+    """Limits of the search."""
 
     transactions: tuple[int, int] = (2, 0)
-    """Of A and of B; a client without any does not start."""
+    """Transactions of producers A and B; a producer without any does not start."""
     partitions: int = 1
     late: frozenset[Late] = frozenset()
     timeouts: int = 0
+    """How many transactions may time out."""
     coordinators: int = 0
-    """How many times another coordinator may take over."""
+    """How many times the coordinator may move."""
     lagging: bool = False
-    """Followers fetch when they like; otherwise everything is replicated at once."""
+    """Followers may lag; otherwise every append is replicated at once."""
     elections: int = 0
-    """How many times another replica of each partition may lead."""
+    """How many leader elections each partition may have."""
     renews: bool = True
-    """Whether clients take another epoch after they gave up a batch."""
+    """Producers bump their epoch after they gave up a batch (KIP-360)."""
     first_epoch: int = NO_EPOCH
-    """Before the first client: epochs near the last one make producer ids change."""
+    """Producer epoch before the first InitProducerId; near 32766 it makes producer ids rotate."""
 
 
 class Coordinator(NamedTuple):
-    """The broker that has the transactional id's log, and what its predecessors left under way."""
+    """The transaction coordinator, with the markers that earlier coordinators left in flight."""
 
     transactional: Transactional | None = None
     epoch: int = 0
+    """Coordinator epoch: leader epoch of its __transaction_state partition."""
     fresh: ProducerId = 1
-    """The next producer id that nobody has."""
+    """The next unused producer id."""
     timeouts: int = 0
+    """How many transaction timeouts are left."""
     successors: int = 0
+    """How many times the coordinator may still move."""
     late: frozenset[tuple[Partition, Marker]] = frozenset()
-    """Markers that are no longer waited for, but that may yet arrive."""
+    """Markers whose response is not awaited and that may still arrive."""
     decided: frozenset[tuple[Source, bool]] = frozenset()
-    """Whose requests ended a transaction, and how: what really happened."""
+    """The transactions that EndTxn requests decided, with commit or abort."""
 
     def after(self, transactional: Transactional | None) -> Coordinator:
-        """With this in its log."""
+        """The coordinator with this metadata in its log."""
         used = transactional is not None and self.fresh in (transactional.producer.id, transactional.next_id)
         return self._replace(transactional=transactional, fresh=self.fresh + used)
