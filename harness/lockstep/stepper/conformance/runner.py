@@ -1,4 +1,4 @@
-"""One script on a live cluster."""
+"""Runs one script on a live cluster, with the reference model beside it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lockstep.stepper.walk.generator import Situation
 from lockstep.stepper.walk.runner import OVERRIDES, Walked, parameters_of, scripted, timing_of, walk
 
 SCRIPT_OVERRIDES = {**OVERRIDES, "replica.lag.time.max.ms": "1000"}
-"""On clusters for scripts a follower is out of sync soon, for many wait for that."""
+"""Broker settings for scripts: a follower leaves the ISR soon, as many scripts wait for that."""
 ATTEMPTS = 3
-"""How often a script is tried that comes to no end, as when a busy machine lets a session expire."""
+"""How often an undecided script is run, as when a broker's session expires on a busy machine."""
 
 
 class Finding(StrEnum):
-    """What is found of a claim, the worst first."""
+    """The finding about a claim, the worst first."""
 
     VIOLATED = "violated"
     UNDECIDED = "undecided"
@@ -28,19 +28,20 @@ class Finding(StrEnum):
 
     @property
     def verdict(self) -> str:
-        """What it makes of the run."""
+        """The verdict on a run with this finding."""
         return {"violated": "violation", "undecided": "undecided", "holds": "pass"}[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What came of a script."""
+    """The result of one script."""
 
     script: ClaimScript
     walked: Walked
     unexpected: str | None = None
-    """What the script says is not so."""
+    """The claim that the cluster violated, in the words of the script."""
     not_reached: str | None = None
+    """The state of the partition that the script needed and did not see."""
     attempts: int = 1
 
     @property
@@ -52,7 +53,7 @@ class Ran:
 
     @property
     def evidence(self) -> str | None:
-        """Why the claim does not hold, or why that is not known."""
+        """Why the claim is violated or undecided; None if it holds."""
         if self.unexpected is not None:
             return f"it is not so that {self.unexpected}, after {self.walked.steps[-1].seen}"
         if self.walked.divergence is not None:
@@ -61,7 +62,7 @@ class Ran:
 
 
 def run_script(cluster: Cluster, script: ClaimScript, on_step: Callable[[Done], None] = lambda _: None) -> Ran:
-    """Play a script on a fresh topic; again, if it came to no end."""
+    """Run a script on a fresh topic, and again on another while it is undecided."""
     for attempt in range(1, ATTEMPTS + 1):
         ran = replace(_run(cluster, script, on_step), attempts=attempt)
         if ran.finding is not Finding.UNDECIDED:
@@ -84,6 +85,6 @@ def _run(cluster: Cluster, script: ClaimScript, on_step: Callable[[Done], None])
         except NotReached as error:
             not_reached = str(error)
 
-    backwards = cluster.broker_ids[::-1]  # so that the order of the assignment is not just that of the ids
+    backwards = cluster.broker_ids[::-1]  # so that the order of the assignment differs from the order of broker ids
     walked = walk(cluster, scripted(judged), parameters, on_step, replicas=backwards)
     return Ran(script=script, walked=walked, unexpected=unexpected, not_reached=not_reached)

@@ -1,7 +1,7 @@
-"""What scripts are made of: what they expect of a cluster, and steps that nearly all of them take.
+"""The vocabulary of scripts: what a script demands of a cluster, and the sequences of actions that most scripts take.
 
-The model judges every answer, but permits whatever some state explains. A script knows which state it has brought
-about, and says itself what must be answered there.
+The reference model judges every response, but permits any that one of the possible cluster states explains. A script
+has brought the partition into one known state, and says itself which response is right there.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from lockstep_model.partition.produce import Produced
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Step, tuple[Situation, Done], T]
-"""Some steps, and what is known after them."""
+"""Actions on the cluster: each is sent the situation after it and its response; at the end comes the result."""
 
 PATIENT_MS = 300
-"""A leader has heard by then what the controller answered to it."""
+"""The time after which a leader has received the controller's AlterPartition response."""
 LOOKS = 300
 LOOK_MS = 50
-"""So often, and so long after each other, a script looks for what must come about soon."""
+"""How often a script polls the cluster for a state that it must reach soon, and the time between two polls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a script is played on."""
+    """The cluster that a script runs on."""
 
     parameters: Parameters
-    """What this version does in this mode."""
+    """The behaviour of this Kafka version and mode, as the reference model has it."""
     lag_ms: int
     """replica.lag.time.max.ms"""
 
@@ -62,47 +62,47 @@ class Unexpected(Exception):
 
 
 class NotReached(Exception):
-    """The cluster was not brought to where a claim says anything, as on a machine that is too slow: undecided."""
+    """The partition did not reach the state that a claim is about, as on a slow machine: the claim is undecided."""
 
 
 def expect(condition: bool, claim: str) -> None:
-    """The claim, in words, is violated unless this is so."""
+    """Demand what the claim says, with the claim in words: otherwise the claim is violated."""
     if not condition:
         raise Unexpected(claim)
 
 
 def require(condition: bool, what: str) -> None:
-    """Unless this is so, there is nothing to be seen."""
+    """Demand the state that the claim is about: otherwise the claim is undecided."""
     if not condition:
         raise NotReached(what)
 
 
 def followers(now: Situation) -> list[int]:
-    """In the order of the assignment."""
+    """The partition's followers, in the order of the assignment."""
     return [broker for broker in now.replicas if broker != now.leader]
 
 
 def all_in_sync(now: Situation) -> None:
-    """Require what holds until the lag time has passed."""
+    """Require that the ISR is complete, as it is until replica.lag.time.max.ms has passed."""
     require(now.isr == frozenset(now.replicas), "the ISR should still have been complete")
 
 
 def reply(done: Done, kind: type[T]) -> T:
-    """What a step was answered."""
+    """The response to an action; without a response of this kind the claim is undecided."""
     if not isinstance(done.reply, kind):
         raise NotReached(f"{done.step}: {done.seen}")
     return done.reply
 
 
 def wait(until: Until) -> Steps[Situation]:
-    """Wait for what a script needs."""
+    """Wait until the partition is in the state that the script needs."""
     now, done = yield Wait(until=until)
     require(done.seen == "it came about", f"{until}: {done.seen}")
     return now
 
 
 def joined(follower: int) -> Steps[Situation]:
-    """Look until a follower is in the ISR, and the leader knows it."""
+    """Poll until a follower is in the ISR, and its leader knows that."""
     for _ in range(LOOKS):
         now, _ = yield Idle(ms=LOOK_MS)
         if follower in now.isr:
@@ -112,7 +112,7 @@ def joined(follower: int) -> Steps[Situation]:
 
 
 def led() -> Steps[Situation]:
-    """Wait until somebody leads, and knows it."""
+    """Wait until the partition has a leader, and that broker knows its leader epoch."""
     now = yield from wait(Until.LED)
     for _ in range(LOOKS):
         now, done = yield AskEpochEnd(broker=now.leader, epoch=now.leader_epoch, leader_epoch=now.leader_epoch)
@@ -123,7 +123,7 @@ def led() -> Steps[Situation]:
 
 
 def alone() -> Steps[Situation]:
-    """Wait until the leader is alone in the ISR, and knows it."""
+    """Wait until the ISR is the leader alone, and the leader knows that."""
     yield from wait(Until.ALONE)
     now, _ = yield Idle(ms=PATIENT_MS)
     require(now.isr == {now.leader}, "the leader should have been alone in the ISR")
@@ -131,7 +131,7 @@ def alone() -> Steps[Situation]:
 
 
 def write(broker: int, acks: int, records: int = 1) -> Steps[Produced]:
-    """Write and have the answer, however long it takes."""
+    """Produce, and wait for the produce response, delayed or not."""
     _, done = yield Write(broker=broker, acks=acks, records=records)
     if done.reply is None:
         _, done = yield Wait(until=Until.ANSWERS)
@@ -139,7 +139,7 @@ def write(broker: int, acks: int, records: int = 1) -> Steps[Produced]:
 
 
 def begin(now: Situation) -> Steps[Situation]:
-    """Commit one record, at offset 0: from then on every replica is there, and known to be at the end."""
+    """Commit one record, at offset 0: from then on all replicas are in the ISR, with a LEO of 1."""
     require(now.leader == now.replicas[0], "the first replica should lead a new partition")
     produced = yield from write(now.leader, acks=-1)
     require(produced == Produced(Error.NONE, 0), f"the first write was answered {produced.error.name}")
@@ -149,26 +149,27 @@ def begin(now: Situation) -> Steps[Situation]:
 
 
 def cut_off(leader: int, *cut: int) -> Steps[Situation]:
-    """Let followers fetch no more from their leader; returns when all are cut off."""
+    """Cut followers off from their leader, so that they cannot fetch."""
     for follower in cut:
         now, _ = yield Cut(follower=follower, leader=leader)
     return now
 
 
 def mended(leader: int, *cut: int) -> Steps[None]:
-    """Let followers fetch again. Who is looked at before can have done less since, and the belief stays small."""
+    """Let followers fetch again; their LEO is asked for first, so that the model has fewer states to follow."""
     for follower in cut:
         yield from log_end(follower)
         yield Mend(follower=follower, leader=leader)
 
 
 def read(broker: int, offset: int, reach: Reach = Reach.HIGH_WATERMARK) -> Steps[tuple[Situation, Told]]:
+    """Fetch from a broker as a consumer does, or up to the log end as a replica can."""
     now, done = yield Read(broker=broker, offset=offset, reach=reach)
     return now, reply(done, Told)
 
 
 def log_end(broker: int) -> Steps[int]:
-    """Where a replica's own log ends."""
+    """The LEO of a replica, by a ListOffsets request to its broker."""
     _, done = yield Ask(broker=broker)
     listed = reply(done, Listed)
     require(listed.error is Error.NONE, f"{broker} has answered {listed.error.name}")
@@ -176,7 +177,7 @@ def log_end(broker: int) -> Steps[int]:
 
 
 def log_ends_at(broker: int, end: int) -> Steps[None]:
-    """Look until a replica's log ends there."""
+    """Poll until a replica has this LEO."""
     for _ in range(LOOKS):
         if (yield from log_end(broker)) == end:
             return
@@ -185,7 +186,7 @@ def log_ends_at(broker: int, end: int) -> Steps[None]:
 
 
 def clients_are_sent_to(leader: int, broker: int) -> Steps[None]:
-    """Look until a broker tells clients that this one leads."""
+    """Poll until a broker names this leader in its metadata responses."""
     for _ in range(LOOKS):
         _, done = yield AskMetadata(broker=broker)
         if done.seen.startswith(f"leader {leader} "):
@@ -195,7 +196,7 @@ def clients_are_sent_to(leader: int, broker: int) -> Steps[None]:
 
 
 def high_watermark_rises(broker: int, to: int) -> Steps[Situation]:
-    """Look until a replica's high watermark is there."""
+    """Poll until a replica's high watermark is at least this."""
     for _ in range(LOOKS):
         now, told = yield from read(broker, 0)
         if told.high_watermark >= to:
@@ -205,11 +206,11 @@ def high_watermark_rises(broker: int, to: int) -> Steps[Situation]:
 
 
 def set_min_isr(value: int) -> Steps[None]:
-    """Have everybody go by it."""
+    """Set the topic's min.insync.replicas, and wait until every running broker applies it."""
     _, done = yield SetMinIsr(value=value)
     require(done.seen == "done", f"min.insync.replicas={value}: {done.seen}")
 
 
 def values(told: Told) -> list[int]:
-    """The records of an answer."""
+    """The values of the records in a fetch response."""
     return [value for _, value in told.records]

@@ -1,4 +1,4 @@
-"""Scripts as a run of their own: one fresh cluster, a topic for each, a run directory, what was found of each claim."""
+"""A conformance run: scripts on one fresh cluster, a topic for each, and the finding about each claim."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from lockstep.stepper.walk.runner import Walked
 CONFORMANCE = "conformance.json"
 SCRIPTS_DIRECTORY = "scripts"
 BROKERS = 3
-"""Scripts have a leader and two followers."""
+"""The partition of a script has a leader and two followers."""
 
 
 class ScriptVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one script found; its steps and events are in `scripts/<its name>`."""
+    """The finding of one script; its actions and events are in `scripts/<its name>`."""
 
     name: str
     claims: tuple[int, ...]
     shows: str
     finding: Finding
     attempts: int
-    """The last of them decided; the steps of all are kept."""
+    """How often the script ran. The last attempt decides; the actions of all are kept."""
     steps: int
     seconds: float
     evidence: str | None = None
-    """What is not so, or what the script did not come to."""
+    """The claim that the cluster violated, or the state that the partition did not reach."""
     diverged: Diverged | None = None
 
 
 class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of one claim."""
+    """The finding about one claim, from all of its scripts."""
 
     claim: int
     verdict: Finding
@@ -51,7 +51,7 @@ class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConformanceVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`verdict.json` of such a run."""
+    """`verdict.json` of a conformance run."""
 
     verdict: str
     run: str
@@ -64,7 +64,7 @@ class ConformanceVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conformance(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim in `conformance.json`, which others read."""
+    """A claim in `conformance.json`, for reports and other programs."""
 
     claim: int
     family: str
@@ -73,15 +73,15 @@ class Conformance(msgspec.Struct, frozen=True, kw_only=True):
     wording: str
     fact: str
     observed: str
-    """What the scripts have shown, or what they saw instead."""
+    """The behaviour of Kafka that the scripts have shown, or the evidence against the claim."""
     verdict: Finding
     evidence: tuple[str, ...]
-    """The steps and answers, in the run directory."""
+    """Files with the actions and responses, in the run directory."""
     seconds: float
 
 
 def scripts_for(claims: Sequence[int]) -> tuple[ClaimScript, ...]:
-    """The scripts about any of these claims."""
+    """The scripts of these claims, in the order of running."""
     shown = shown_claims()
     unknown = sorted(set(claims) - set(shown))
     if unknown:
@@ -99,9 +99,9 @@ def conform(
     progress: Progress,
     hold_wrong_models: bool = False,
 ) -> Ended[ConformanceVerdict]:
-    """Play the scripts about these claims, one after the other, on a fresh cluster.
+    """Run the scripts of these claims, one after the other, on a fresh cluster.
 
-    Wrong models may be held to those that came to their ends, too: each should diverge in some script.
+    With `hold_wrong_models`, wrong models are held to the scripts whose claims hold: each should diverge in one.
     """
     scripts = scripts_for(claims)
     if spec.brokers != BROKERS:
@@ -157,7 +157,7 @@ def _verdict(run: str, spec: ClusterSpec, claims: Sequence[int], found: list[Scr
 
 
 def _claim(claim: int, found: list[ScriptVerdict]) -> ClaimVerdict:
-    """A claim is violated if any of its scripts says so, and holds if all say so."""
+    """A claim is violated if one of its scripts finds so, and holds if all find so."""
     telling = min(found, key=lambda script: list(Finding).index(script.finding))
     return ClaimVerdict(
         claim=claim,
@@ -169,7 +169,7 @@ def _claim(claim: int, found: list[ScriptVerdict]) -> ClaimVerdict:
 
 
 def conformance(claim: ClaimVerdict, verdict: ConformanceVerdict) -> Conformance:
-    """What was found of a claim, with what it says."""
+    """The finding about a claim, with its wording and its fact."""
     described = find_claims()[claim.claim]
     shown = [script.shows for script in verdict.scripts if script.name in claim.scripts]
     return Conformance(
