@@ -1,6 +1,7 @@
-"""What the model is told, in the order in which it is told: enough to follow a cluster again without the cluster.
+"""Events: the actions and observations of a run, in the order in which the tracker applies them.
 
-With it another model, right or wrong, can be held to what a cluster once did.
+A recorded list of events is enough to check a model against that run again without a cluster, also a changed or a
+deliberately wrong model.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ KINDS: dict[str, type] = {kind.__name__: kind for kind in (*OF_PARTITIONS, *OF_T
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """A request or an answer of the model's, with the name of its kind."""
+    """A request or response of the model, serialized with the name of its class."""
 
     kind: str
     value: Any
@@ -52,19 +53,20 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=str.lower, omit_defaults=True):
-    """Something that was done or seen."""
+    """An action of the harness, or an observation of the cluster."""
 
 
 class Began(Event, frozen=True, kw_only=True):
-    """The partition was created, and the controller has this on record."""
+    """The partition was created; always the first event."""
 
     controller: Controller
+    """The controller's state after the creation."""
     ids: tuple[int, ...] = ()
-    """Which broker of the cluster has which number, for people."""
+    """The broker id of each of the model's broker numbers, for reports."""
 
 
 class Surrounded(Event, frozen=True, kw_only=True):
-    """This is certain from now on."""
+    """The injected faults or the timeouts that may have passed have changed."""
 
     surroundings: Surroundings
 
@@ -74,36 +76,37 @@ class Ended(Event, frozen=True, kw_only=True):
 
     broker: BrokerId
     clean: bool
+    """It was a controlled shutdown, after which the checkpointed high watermark is the last one."""
     cut: bool = False
-    """Its machine lost power, and its log may end anywhere."""
+    """Its machine lost power: the log may end at any offset."""
 
 
 class Found(Event, frozen=True, kw_only=True):
-    """What a broker that does not run has on its disk."""
+    """The replica of a stopped broker was read from its log directory."""
 
     broker: BrokerId
     start: Offset
     records: tuple[tuple[Epoch, int], ...]
-    """With the epoch and the value of each."""
+    """The leader epoch and the value of each record."""
     high_watermark: Offset
-    """The one with which it will start."""
+    """The checkpointed high watermark, bounded by the log's start and end: the broker will start with it."""
 
 
 class Started(Event, frozen=True, kw_only=True):
-    """A broker's process began."""
+    """A broker's process was started; its registration is observed later."""
 
     broker: BrokerId
 
 
 class Decided(Event, frozen=True, kw_only=True):
-    """The controller was seen to know this, for which there were these occasions."""
+    """A controller decision was observed, with its possible causes besides AlterPartition requests."""
 
     controller: Controller
     occasions: Occasions
 
 
 class Exchanged(Event, frozen=True, kw_only=True):
-    """A client sent a request and has the answer, and nothing else was seen meanwhile."""
+    """A client sent a request and got the response, with no other observation in between."""
 
     broker: BrokerId
     request: Named
@@ -111,55 +114,55 @@ class Exchanged(Event, frozen=True, kw_only=True):
 
 
 class Sent(Event, frozen=True, kw_only=True):
-    """A client sent a request; the answer is told later, if only because other things are told before it."""
+    """A client sent a request. Its response is a later event, even if only because decisions come in between."""
 
     slot: int
     broker: BrokerId
     request: Named
     reply: Named | None = None
-    """If it is known by now."""
+    """The response, if it has already arrived."""
 
 
 class Answered(Event, frozen=True, kw_only=True):
-    """A client has the answer to what it had sent."""
+    """The response to an open client request arrived."""
 
     slot: int
     reply: Named
 
 
 class GaveUp(Event, frozen=True, kw_only=True):
-    """A client will never have the answer to what it had sent."""
+    """The connection of an open client request broke: its outcome is unknown."""
 
     slot: int
 
 
 class Identified(Event, frozen=True, kw_only=True):
-    """A coordinator has told a client with a new transactional id who it is."""
+    """The first InitProducerId of a new transactional id succeeded."""
 
     producer: Producer
 
 
 class MetadataTold(Event, frozen=True, kw_only=True):
-    """A broker has told a client of the partition, and of who is there."""
+    """A broker's Metadata response arrived: the partition and the live brokers."""
 
     broker: BrokerId
     told: Described
 
 
 class Configured(Event, frozen=True, kw_only=True):
-    """Whoever looks at min.insync.replicas goes by one of these from now on."""
+    """min.insync.replicas values that a broker or the controller may apply from now on; the last one is the latest."""
 
     min_isr: tuple[int, ...]
 
 
 class Leaves(Event, frozen=True, kw_only=True):
-    """A broker begins to shut down."""
+    """A broker begins its controlled shutdown."""
 
     broker: BrokerId
 
 
 class GroupBegan(Event, frozen=True, kw_only=True):
-    """Consumers may come to this group, of which nobody has heard yet."""
+    """A consumer group is in use from now on; it does not exist on any coordinator yet."""
 
     group: str
     brokers: int
@@ -167,18 +170,18 @@ class GroupBegan(Event, frozen=True, kw_only=True):
 
 
 class CoordinatorElected(Event, frozen=True, kw_only=True):
-    """A broker leads the partition of __consumer_offsets that has the groups."""
+    """A broker was elected leader of the groups' __consumer_offsets partition, and so their coordinator."""
 
     leader: BrokerId
     epoch: int
     after_ms: int
-    """It did not yet then."""
+    """The election came after this time."""
     before_ms: int
-    """It was seen then: until that time the one before may have led."""
+    """The election was observed at this time; until then the previous coordinator may have been in charge."""
 
 
 class GroupAsked(Event, frozen=True, kw_only=True):
-    """A consumer sent a request to a broker, as to the coordinator of its group."""
+    """A consumer sent a group request to a broker, which need not be the coordinator."""
 
     group: str
     slot: int
@@ -188,7 +191,7 @@ class GroupAsked(Event, frozen=True, kw_only=True):
 
 
 class GroupAnswered(Event, frozen=True, kw_only=True):
-    """A consumer has the answer to what it had sent."""
+    """The response to an open group request arrived."""
 
     group: str
     slot: int
@@ -197,7 +200,7 @@ class GroupAnswered(Event, frozen=True, kw_only=True):
 
 
 class GroupUnanswered(Event, frozen=True, kw_only=True):
-    """A consumer will never have the answer to what it had sent."""
+    """The connection of an open group request broke: its outcome is unknown."""
 
     group: str
     slot: int
