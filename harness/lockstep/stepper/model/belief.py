@@ -1,7 +1,8 @@
-"""The belief: every state of the reference model that explains all that was seen so far.
+"""The belief: the set of all states of the reference model that explain every observation so far.
 
-It is always closed: whatever may have happened unseen is in it. What is done to the cluster is done to each state, what
-is seen keeps those that agree. When none is left, Kafka did what its documented semantics do not permit.
+It is closed under hidden transitions: with a state it contains every state that the cluster may reach from it
+unobserved. An action of the harness is applied to each state; an observation keeps the states that agree with it. When
+none is left, the cluster has done what Kafka's documented semantics do not permit.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from lockstep_model.search import WIDTH, Expansion, mask_of
 from lockstep_model.state_machine import Machine, Outcomes, Part, State
 
 LARGEST = 400_000
-"""How many states a belief may have; more would take longer than any answer."""
+"""The largest number of states: to follow more would take longer than a response may take."""
 
 
 class BeliefTooLarge(LockstepError):
-    """There are too many explanations to follow them all: the verdict is undecided."""
+    """Too many states explain the observations to follow them all: the verdict is undecided."""
 
 
 class Belief:
-    """A closed set of states."""
+    """A set of states, closed under hidden transitions."""
 
     def __init__(self, unseen: Machine, *, largest: int = LARGEST) -> None:
-        """`unseen` is what may happen without anybody seeing it, from its initial state on."""
+        """`unseen` has the hidden transitions, and the initial state."""
         self._largest = largest
         self._expansion = Expansion(unseen)
         self._states = self._closed([self._expansion.pack(unseen.initial)])
@@ -38,15 +39,16 @@ class Belief:
         return [self._expansion.packing.unpack(state, places) for state in sorted(self._states)]
 
     def go_on_with(self, unseen: Machine) -> None:
-        """Other things may happen unseen from now on."""
+        """Replace the hidden transitions, as when a config changes, and close the belief under the new ones."""
         states = self.states
         self._expansion = Expansion(unseen)
         self._states = self._closed(map(self._expansion.pack, states))
 
     def change(self, reads: tuple[int, ...], effect: Callable[..., Outcomes]) -> bool:
-        """Something is done or seen, which concerns the parts at these places: each state goes on in so many ways.
+        """Apply an action or an observation, which reads and replaces the parts at these places in each state.
 
-        Where none goes on the belief stays as it is; returns whether any does.
+        The effect yields no outcome for a state that contradicts the observation. If no state has an outcome, the
+        belief stays as it is; returns whether any has.
         """
         after = self._changed(reads, effect)
         if after:
@@ -54,7 +56,7 @@ class Belief:
         return bool(after)
 
     def would_be(self, reads: tuple[int, ...], effect: Callable[..., Outcomes], place: int) -> set[Part]:
-        """What might stand at a place if this were done or seen; the belief stays as it is."""
+        """The possible values of one part after this action or observation, without applying it."""
         states = self._closed(self._changed(reads, effect))
         return {part for (part,) in self._parts(states, (place,))}
 
@@ -71,7 +73,7 @@ class Belief:
         return after
 
     def parts(self, *places: int) -> set[tuple[Part, ...]]:
-        """What may stand at these places together."""
+        """The combinations of values that the parts at these places have in the states of the belief."""
         return self._parts(self._states, places)
 
     def _parts(self, states: Iterable[int], places: tuple[int, ...]) -> set[tuple[Part, ...]]:
@@ -84,7 +86,7 @@ class Belief:
         return sum(number(now) - number(was) << place * WIDTH for place, was, now in changes)
 
     def _closed(self, states: Iterable[int]) -> set[int]:
-        """These, and what may follow from them unseen."""
+        """These states, and all that are reachable from them by hidden transitions."""
         frontier = dict.fromkeys(states, 0)
         reached = dict(frontier)
         while frontier:
