@@ -1,4 +1,4 @@
-"""A session: a fresh cluster, a run directory, one walk after the other, and a verdict on all of them."""
+"""A lockstep session: a fresh cluster and a run directory for one or more walks, and the verdict on them."""
 
 from __future__ import annotations
 
@@ -38,48 +38,55 @@ STEPS = "steps.jsonl"
 EVENTS = "events.jsonl"
 VERDICT = "verdict.json"
 SEVERITY = ("violation", "undecided", "pass")
-"""The verdict on several walks is the worst of theirs."""
+"""Verdicts, worst first. The verdict on several walks is the worst of theirs."""
 QUICK_NS = 200_000_000
-"""Steps that take longer wait for something: an ISR, an election, an answer."""
+"""Actions that take longer wait for the ISR, an election or a delayed response; throughput leaves them out."""
 BEFORE_NS = 3_000_000_000
 AFTER_NS = 200_000_000
-"""How much of the nodes' logs is kept before the step that diverged, and after."""
+"""How much of the node logs is kept before and after the action that diverged."""
 
 
 class StepLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `steps.jsonl`."""
+    """A line of `steps.jsonl`: one action that was taken."""
 
     step: str
+    """The action in words."""
     action: Step
-    """The same, to take it again."""
+    """The action as data, from which it can be repeated."""
     seen: str
+    """The observed response or effect, in words."""
     decisions: tuple[str, ...]
+    """The controller's decisions during the action."""
     belief: int
+    """Belief size after the action."""
     took_ns: int
     events: int
-    """How many lines of `events.jsonl` there are up to its end."""
+    """Number of lines of `events.jsonl` up to the end of this action."""
 
 
 class Diverged(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the cluster did what the model does not permit."""
+    """A divergence: an observation that no state of the belief explains, with the evidence for it."""
 
     step: int
-    """Its number, from 1 on."""
+    """Number of the action, counted from 1."""
     words: str
+    """The action in words."""
     seen: str
+    """The observation that no state explains."""
     permitted: tuple[str, ...]
+    """The observations that some state would have explained."""
     decisions: tuple[str, ...] = ()
-    """What the controller had decided during that step."""
+    """The controller's decisions during the action."""
     states: int
-    """How many states the belief had just before."""
+    """Belief size just before the observation."""
     belief: tuple[Believed, ...]
-    """What they were, part by part."""
+    """The belief just before, part by part."""
     examples: tuple[tuple[str, ...], ...]
-    """Some of them as a whole."""
+    """Some states of it in full."""
     logs: tuple[Excerpt, ...] = ()
-    """What the nodes wrote around that moment."""
+    """Excerpts of the node logs around that time."""
     shrunk: tuple[str, ...] | None = None
-    """Fewer steps that diverge on a fresh topic, too, if they were looked for."""
+    """A shorter walk that diverges on a new topic, too, if one was looked for."""
 
 
 class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,32 +100,34 @@ class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     largest_belief: int
     coverage: Coverage
     wrong_model: str | None = None
-    """What was believed of Kafka instead of what is right, if a divergence was asked for."""
+    """The wrong model that was tracked instead of the right one, if any."""
     diverged: Diverged | None = None
     reason: str | None = None
+    """Why the verdict is `undecided`; of a counterexample also the evidence of a violation."""
     controls: list[Control] = []
+    """Result of each wrong model on this walk's events."""
 
 
 class Timed(Protocol):
-    """What is told of each of several walks."""
+    """Anything with a duration, such as the verdict on a walk."""
 
     @property
     def seconds(self) -> float: ...
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """What several verdicts amount to."""
+    """The worst of several verdicts."""
     return min(verdicts, key=SEVERITY.index, default=SEVERITY[-1])
 
 
 def seconds_of(walks: Iterable[Timed]) -> float:
-    """How long they took together."""
+    """Total duration of several walks."""
     return round(sum(walk.seconds for walk in walks), 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended(Generic[T]):
-    """A session that came to its end."""
+    """The run directory and the verdict of a session that has ended."""
 
     directory: Path
     verdict: T
@@ -126,12 +135,12 @@ class Ended(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A cluster that takes walks, each on a topic of its own, and where they are recorded."""
+    """A live cluster for walks, each on a topic of its own, and the run directory where they are recorded."""
 
     run: RunDirectory
     cluster: Cluster
     parameters: Parameters
-    """The model of what the cluster runs."""
+    """Model parameters of the cluster's Kafka version, mode and features."""
     progress: Progress
 
     @property
@@ -140,24 +149,24 @@ class Session:
 
     @contextmanager
     def recording(self, into: Path, doing: str) -> Iterator[OnStep]:
-        """Write down the steps of a walk as they are taken."""
+        """Write each action of a walk to `steps.jsonl` as it is taken."""
         into.mkdir(parents=True, exist_ok=True)
         with self.progress.action(doing), StepLog(into) as log:
             yield log.add
 
     def judged(self, into: Path, walked: Walked, wrong: WrongModel | None = None) -> WalkVerdict:
-        """What a walk amounts to, whose events are kept beside its steps."""
+        """The verdict on a walk. Its events are written to `events.jsonl`."""
         write_events(into / EVENTS, walked.events)
         return verdict_of(self.name, walked, logs_around(self.run.path, walked), wrong=wrong)
 
     def end(self, verdict: V) -> Ended[V]:
-        """Keep the verdict on all walks."""
+        """Write the verdict on the session."""
         save_verdict(self.run.path, verdict)
         return Ended(directory=self.run.path, verdict=verdict)
 
     def end_with_controls(self, verdict: V, walks: Mapping[str, Walked], of: str) -> Ended[V]:
-        """The same, when wrong models were held to these walks, too: each should diverge in some of them."""
-        self.end(verdict)  # what follows takes long, and may be interrupted
+        """Write the verdict, then check every wrong model against these walks: each should diverge in some of them."""
+        self.end(verdict)  # the controls take long, and may be interrupted
         with self.progress.action(f"holding {len(WRONG_MODELS)} wrong models to {len(walks)} {of}"):
             found = wrong_models_found(controls(walks, self.parameters))
         return self.end(msgspec.structs.replace(verdict, wrong_models=found))
@@ -174,9 +183,9 @@ def open_session(
     runs: Path,
     progress: Progress,
 ) -> Iterator[Session]:
-    """A run directory with a fresh cluster that serves.
+    """Create a run directory and start a fresh cluster in it.
 
-    It has these settings where the user has no others; `asked` is the subcommand without the options of the cluster.
+    `settings` are broker configs that the user's own override. `asked` is the subcommand without cluster options.
     """
     spec = msgspec.structs.replace(spec, overrides={**settings, **spec.overrides})
     java = find_java()
@@ -205,7 +214,7 @@ def save_verdict(directory: Path, verdict: msgspec.Struct) -> None:
 
 
 class StepLog:
-    """`steps.jsonl`, written as they are taken."""
+    """Writes `steps.jsonl`, one line per action, unbuffered."""
 
     def __init__(self, directory: Path) -> None:
         self._file = (directory / STEPS).open("wb", buffering=0)
@@ -230,7 +239,7 @@ class StepLog:
 
 
 def logs_around(directory: Path, walked: Walked) -> tuple[Excerpt, ...]:
-    """What the nodes wrote around the moment of divergence."""
+    """Excerpts of the node logs around the divergence; none if there was none."""
     if walked.divergence is None:
         return ()
     return excerpts(directory, after_ns=walked.began_ns - BEFORE_NS, before_ns=walked.ended_ns + AFTER_NS)
@@ -239,7 +248,7 @@ def logs_around(directory: Path, walked: Walked) -> tuple[Excerpt, ...]:
 def verdict_of(
     run: str, walked: Walked, logs: tuple[Excerpt, ...] = (), *, wrong: WrongModel | None = None
 ) -> WalkVerdict:
-    """What a walk amounts to."""
+    """The verdict on a walk."""
     quick = [done.took_ns for done in walked.steps if done.took_ns < QUICK_NS]
     return WalkVerdict(
         verdict=walked.verdict,

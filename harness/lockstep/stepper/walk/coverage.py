@@ -1,4 +1,4 @@
-"""What a walk has tried: which steps, how they were answered, in which order, and what moved the controller."""
+"""Coverage of walks: the actions taken, their responses, their order, and the causes of controller decisions."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from lockstep_model.metadata import Described
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often one kind of cause moved the controller. A decision counts once, however many causes it had."""
+    """Number of controller decisions with one kind of cause. A decision with several such causes counts once."""
 
     certain: int
-    """Decisions of which every explanation has such a cause, by the same broker."""
+    """Decisions whose every explanation contains such a cause, of the same broker."""
     possible: int
-    """Decisions of which at least one explanation has such a cause; those that are certain included."""
+    """Decisions with at least one explanation that contains such a cause; includes the certain ones."""
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was tried, and how often."""
+    """Counts over one or more walks."""
 
     answers: dict[str, dict[str, int]]
-    """For each kind of step, how often it was answered how."""
+    """For each kind of action, the number of each response: an error code, `answered`, or no response."""
     pairs: dict[str, dict[str, int]]
-    """For each kind of step, how often which kind came right after it."""
+    """For each kind of action, the number of each kind of action right after it."""
     causes: dict[str, CauseCount]
-    """For each kind of cause, how many decisions of the controller it explains."""
+    """For each kind of cause, the number of controller decisions that it explains."""
 
 
 def coverage(*walks: Sequence[Done]) -> Coverage:
-    """What was tried in one walk, or in several together."""
+    """Coverage of one walk, or of several together."""
     steps = list(chain.from_iterable(walks))
     return Coverage(
         answers=_table((kind(done.step), answer(done)) for done in steps),
@@ -65,7 +65,7 @@ def coverage(*walks: Sequence[Done]) -> Coverage:
 
 
 def kind(step: Step) -> str:
-    """A step without what is different each time."""
+    """The kind of an action, without its broker, offset and the like."""
     if isinstance(step, GroupStep) and not isinstance(step, Enter | Exit):
         return f"{type(step).__name__.lower()} {step.claims}"
     match step:
@@ -98,7 +98,7 @@ def kind(step: Step) -> str:
 
 
 def answer(done: Done) -> str:
-    """What came of a step, without what is different each time."""
+    """The kind of an action's result: an error code rather than offsets or records."""
     if isinstance(done.step, Request | Transact | GroupStep):
         return _answered(done)
     match done.step:

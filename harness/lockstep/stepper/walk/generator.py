@@ -1,4 +1,4 @@
-"""A random walk: steps drawn from a seed, those that were seldom taken first."""
+"""Generator of random walks: actions drawn from a seed. The less often a kind was taken, the likelier it is drawn."""
 
 from __future__ import annotations
 
@@ -38,46 +38,49 @@ from lockstep.stepper.driver.actions import (
 from lockstep.stepper.groups.generator import GroupSituation, drawn
 
 LARGE = 150
-"""With more states than this in the belief it is time to look at the replicas."""
+"""Above this belief size the walk reads every replica's whole log, which rules out most states."""
 CONFUSED = 1_000
-"""With more than this nobody else is broken, as the one who is might explain everything."""
+"""Above this belief size no further broker is killed, stopped or paused: too many faults at once explain anything."""
 PRODUCERS = (9001, 9002)
-"""Ids of idempotent producers that nobody was given: brokers do not ask where one comes from."""
+"""Producer ids of idempotent producers. No broker allocated them: a leader does not check where an id comes from."""
 SHARE = 0.35
-"""How likely a step of a producer in a transaction, or of a consumer, is to one of all others where it can be taken."""
+"""Weight of all transactional actions, and of all consumer actions, relative to all other actions together."""
 DISTURBED = 2
-"""How many brokers may be away at once, or paused."""
+"""How many brokers may be stopped or paused at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a walk draws its next step by; brokers by their ids."""
+    """The situation from which a walk draws its next action. Brokers have their real ids."""
 
     brokers: tuple[int, ...]
     running: frozenset[int]
-    """Those that run and are not paused."""
+    """Brokers that run and are not paused."""
     paused: frozenset[int]
     ended: frozenset[int]
-    """Those whose process has ended."""
+    """Brokers whose process has ended."""
     replicas: tuple[int, ...]
-    """In the order of the assignment."""
+    """In assignment order."""
     leader: int
-    """-1 if there is none."""
+    """-1 if the partition has no leader."""
     leader_epoch: int
     isr: frozenset[int]
     elr: frozenset[int]
     cut: frozenset[tuple[int, int]]
+    """Pairs of a follower and a leader from which it cannot fetch."""
     written: int
     open_writes: int
     may_leave_open: bool
+    """Whether another request may be left outstanding."""
     belief: int
+    """Belief size."""
     min_isr: int = 2
     coordinating: bool = False
-    """Whether a coordinator of transactions has yet to answer."""
+    """Whether a request to the transaction coordinator is outstanding."""
     identified: bool = False
-    """Whether the client with a transactional id knows who it is."""
+    """Whether the transactional producer has its producer id and epoch."""
     adds_partitions: bool = True
-    """Whether it has to say what it is about to write, as before 4.0."""
+    """Whether the producer must send AddPartitionsToTxn. With transaction version 2 (4.0) Produce adds partitions."""
     groups: GroupSituation | None = None
 
     @property
@@ -86,12 +89,12 @@ class Situation:
 
     @property
     def will_be_led(self) -> bool:
-        """Whether somebody runs who may lead; where nobody is known to be complete, anybody may be it."""
+        """Whether a broker runs that may be elected: a member of ISR or ELR, or if both are empty any broker."""
         return bool((self.isr | self.elr or frozenset(self.brokers)) - self.paused - self.ended)
 
 
 class _Choice:
-    """Steps that can be drawn, and how likely that is at first."""
+    """One or more actions that are drawn together, and their initial weight."""
 
     def __init__(self, name: str, weight: float, *steps: Step) -> None:
         self.name, self.weight, self.steps = name, weight, steps
@@ -99,7 +102,7 @@ class _Choice:
 
 @dataclass(kw_only=True)
 class Walk:
-    """Draws steps. A kind of step is drawn the more likely the more seldom it was."""
+    """Draws actions. The weight of a kind falls with the number of times it was drawn."""
 
     seed: int
     taken: Counter[str] = field(default_factory=Counter)
@@ -108,14 +111,14 @@ class Walk:
         self._draw = random.Random(self.seed)  # noqa: S311 - a walk can be taken again
         self._next: list[Step] = []
         self._sent: dict[int, tuple[int, int]] = {}
-        """The newest epoch and sequence that each idempotent producer has used."""
+        """Latest epoch and sequence number that each idempotent producer has sent."""
         self._in_transaction = 0
-        """How many requests the transaction has had so far that is open, as far as is known."""
+        """Number of requests sent since the last InitProducerId or EndTxn."""
         self._looked = 0
-        """How large the belief was when everyone was last looked at; what nobody can see stays in it."""
+        """Belief size when all replicas were last read: what reads cannot rule out stays in the belief."""
 
     def step(self, situation: Situation) -> Step:
-        """The next step in this situation."""
+        """The next action in this situation."""
         self._looked = min(self._looked, situation.belief)
         if not self._next:
             chosen = self._chosen(situation)
@@ -126,9 +129,9 @@ class Walk:
         return step
 
     def _chosen(self, now: Situation) -> _Choice:
-        """Everyone is looked at when the belief has grown.
+        """Read all replicas if the belief has grown; otherwise draw an action.
 
-        Otherwise coordinators have their shares of the steps, however many things they can be asked for.
+        Transactional and consumer actions have a fixed share (`SHARE`), however many of them are possible.
         """
         if now.belief > max(LARGE, 2 * self._looked) and now.running:
             self._looked = now.belief
@@ -148,7 +151,7 @@ class Walk:
         return choice.weight / math.sqrt(1 + self.taken[choice.name])
 
     def _of_partition(self, now: Situation) -> Iterator[_Choice]:
-        """What can be drawn here of requests to replicas, and of faults."""
+        """Requests to replicas, faults, and the end of faults."""
         yield from self._requests(now)
         yield from self._faults(now)
         yield from self._returns(now)
@@ -160,7 +163,7 @@ class Walk:
 
     def _requests(self, now: Situation) -> Iterator[_Choice]:
         anyone = self._draw.choice(sorted(now.running)) if now.running else None
-        if now.led and now.belief <= LARGE:  # each write makes it larger
+        if now.led and now.belief <= LARGE:  # each write makes the belief larger
             for acks in (1, 0, *((-1,) if now.may_leave_open else ())):
                 records = self._draw.randint(1, 3)
                 yield _Choice(f"write acks={acks}", 60, Write(broker=now.leader, acks=acks, records=records))
@@ -189,20 +192,20 @@ class Walk:
         yield _Choice("ask for the log start", 5, Ask(broker=anyone, earliest=True))
 
     def _settings(self, now: Situation) -> Iterator[_Choice]:
-        """Only while everybody can hear of it: who does not know of a setting may do as before, or as after it."""
+        """A new min.insync.replicas, only while all brokers run: a broker applies the old value until it learns it."""
         if len(now.running) == len(now.brokers):
             others = [value for value in range(1, len(now.brokers) + 1) if value != now.min_isr]
             yield _Choice("set min.insync.replicas", 3, SetMinIsr(value=self._draw.choice(others)))
 
     def _transactions(self, now: Situation) -> Iterator[_Choice]:
-        """What a client with a transactional id may do next, mostly in the right order and as who it is."""
+        """Actions of the transactional producer, mostly in the right order and with its own producer id and epoch."""
         if now.coordinating or not now.may_leave_open or now.belief > LARGE:
             return
         away = len(now.brokers) - len(now.running)
-        if away > 1 or now.paused or now.cut:  # the coordinator could not replicate what it is asked for
+        if away > 1 or now.paused or now.cut:  # the coordinator's log could not be replicated
             return
         if not now.identified:
-            if len(now.running) == len(now.brokers) and not now.cut:  # the coordinator's log needs a majority to begin
+            if len(now.running) == len(now.brokers) and not now.cut:  # __transaction_state must be created first
                 yield _Choice("begin as a producer", 1, InitProducer())
             return
         yield _Choice("begin as a producer", 6, InitProducer())
@@ -221,7 +224,7 @@ class Walk:
             yield _Choice("commit" if commit else "abort", 30 if self._in_transaction > 1 else 5, end)
 
     def _identity(self) -> Identity:
-        """Who a client says it is: mostly the right one."""
+        """The producer id and epoch of a request: mostly the right ones."""
         wrong = [Identity(epochs=-1), Identity(epochs=1), Identity(stranger=True)]
         return self._draw.choice([*(Identity() for _ in range(9)), *wrong])
 
@@ -255,7 +258,7 @@ class Walk:
             yield _Choice("wait for the ISR to grow", 20, Wait(until=Until.IN_SYNC))
 
     def _sender(self) -> tuple[str, Sender]:
-        """What an idempotent producer says of its next batch of one record: the right thing, or not."""
+        """Producer id, epoch and sequence number of an idempotent producer's next batch, right or wrong."""
         producer_id = self._draw.choice(PRODUCERS)
         epoch, sequence = self._sent.get(producer_id, (0, -1))
         name, epoch, sequence = self._draw.choice(
@@ -272,13 +275,13 @@ class Walk:
         return name, Sender(producer_id=producer_id, epoch=epoch, sequence=sequence)
 
     def _damaged(self, now: Situation, broker: int) -> Step:
-        """A batch with a wrong checksum, of anybody, to anybody."""
+        """A batch with a wrong CRC, to any broker, with or without a producer id."""
         acks = self._draw.choice((1, 0, -1) if now.may_leave_open else (1, 0))
         sender = self._draw.choice((None, self._sender()[1]))
         return Write(broker=broker, acks=acks, sender=sender, corrupt=True)
 
     def _remember(self, step: Step) -> None:
-        """Where a producer stands, as far as it can know: what it sent may have been refused."""
+        """Record what a producer has sent. The broker may have rejected it."""
         if isinstance(step, Write) and step.sender is not None and not step.corrupt:
             before = self._sent.get(step.sender.producer_id, (0, -1))
             self._sent[step.sender.producer_id] = max(before, (step.sender.epoch, step.sender.sequence))
@@ -298,6 +301,6 @@ class Walk:
         return AskEpochEnd(broker=broker, epoch=epoch, leader_epoch=self._epoch(now))
 
     def _epoch(self, now: Situation) -> int | None:
-        """The epoch that a client says it knows: mostly the right one, or none."""
+        """The currentLeaderEpoch of a request: mostly the right one, or none."""
         wrong = [max(0, now.leader_epoch - 1), now.leader_epoch + 1]
         return self._draw.choice([None, None, now.leader_epoch, now.leader_epoch, now.leader_epoch, *wrong])

@@ -1,4 +1,4 @@
-"""One walk on a live cluster, from the creation of its topic to what came of it."""
+"""Runs one walk on a live cluster, from the creation of its topic to its result."""
 
 from __future__ import annotations
 
@@ -32,36 +32,41 @@ from lockstep_model.parameters import Parameters, parameters_for
 
 MIN_ISR = 2
 ATTEMPTS = 5
-"""So many topics are made until one is at rest; a busy machine lets sessions end that nobody has ended."""
+"""How many topics are created until one is still in its first partition epoch when the observer begins.
+
+On a busy machine a broker session may expire by itself, and the controller then changes a new partition at once.
+"""
 OVERRIDES = {
     "replica.fetch.wait.max.ms": "50",
     "group.consumer.session.timeout.ms": "6000",
     "offsets.retention.check.interval.ms": "86400000",
 }
-"""On clusters for stepping followers come back soon, so that a step that waits for them is short;
-consumers outlast a few steps, and nobody forgets their groups."""
+"""Broker configs for walks: followers fetch often, so that an action that waits for the ISR is short; sessions of
+consumers outlast a few actions; and no group expires."""
 
 Steps = Callable[[Situation, Done | None], Step | None]
-"""Gives the next step in a situation, after what came of the last one; None at the end."""
+"""Returns the next action, given the situation and the result of the last action; None at the end of the walk."""
 Script = Callable[[Situation], Generator[Step, tuple[Situation, Done], None]]
-"""Steps that follow from each other: a script is given the situation and what came of each step that it wants."""
+"""A generator of actions that is sent, after each of them, the new situation and the result."""
 
 
 @dataclass(kw_only=True)
 class Walked:
-    """What came of a walk."""
+    """A walk that was taken: its actions and events, and the divergence if there was one."""
 
     topic: str
     steps: list[Done] = field(default_factory=list)
     events: list[Events] = field(default_factory=list)
     divergence: Divergence | None = None
     diverged_at: Step | None = None
+    """The last action: the one that diverged, if there is a divergence."""
     decisions: tuple[str, ...] = ()
-    """What the controller had decided during that step."""
+    """The controller's decisions during the action that diverged."""
     began_ns: int = 0
-    """When the last step began, and when it ended, by the clock that nodes' logs have."""
+    """Wall-clock times of the last action's begin and end, to find it in the node logs."""
     ended_ns: int = 0
     undecided: str | None = None
+    """Why there is no verdict, if the belief became too large."""
     seconds: float = 0.0
 
     @property
@@ -72,20 +77,20 @@ class Walked:
 
 
 def parameters_of(cluster: Cluster) -> Parameters:
-    """The model of what this cluster runs."""
+    """The model parameters of this cluster's Kafka version, mode and features."""
     spec = cluster.spec
     return parameters_for(spec.kafka, spec.mode, spec.features, min_isr=MIN_ISR, replication=len(cluster.broker_ids))
 
 
 def random_steps(seed: int, steps: int) -> Steps:
-    """So many steps, drawn from this seed."""
+    """A number of actions, drawn from this seed."""
     walk = Walk(seed=seed)
     left = iter(range(steps))
     return lambda situation, _: None if next(left, None) is None else walk.step(situation)
 
 
 def scripted(script: Script) -> Steps:
-    """The steps of a script."""
+    """The actions of a script."""
     running: Generator[Step, tuple[Situation, Done], None] | None = None
 
     def next_step(situation: Situation, done: Done | None) -> Step | None:
@@ -111,16 +116,16 @@ def walk(
     wrong: WrongModel | None = None,
     on_divergence: Callable[[Divergence], None] = lambda _: None,
 ) -> Walked:
-    """Take steps on a topic of its own, whose preferred leader is the first of its replicas.
+    """Take a walk on a new topic with one partition. The first of `replicas` is its preferred leader.
 
-    With a wrong model that one follows, and the cluster should seem to diverge. Leaves the cluster as it was, after
-    `on_divergence` has had it as it is.
+    A `wrong` model, if given, is tracked instead of the right one, and the cluster should seem to diverge from it.
+    After a divergence `on_divergence` is called before the cluster is restored: links open, all brokers running.
     """
     walked = Walked(topic=f"lockstep-{uuid.uuid4().hex[:8]}")
     config = {"min.insync.replicas": str(parameters.min_isr)}
     model = parameters if wrong is None else wrong.parameters(parameters)
     reading = as_asked if wrong is None else wrong.reading
-    # The topic of the consumers first: a broker that tells of the other one has told its coordinator of that one.
+    # The consumers' topic first: a broker whose metadata shows the walk's topic has passed it to its group coordinator.
     with (
         _consumers(cluster, walked.topic, model) as groups,
         _new_topic(cluster, walked, replicas or cluster.broker_ids, config) as observer,
@@ -154,7 +159,7 @@ def walk(
 def _new_topic(
     cluster: Cluster, walked: Walked, replicas: tuple[int, ...], config: dict[str, str]
 ) -> Iterator[ControllerObserver]:
-    """A topic that is followed from its creation on; another one if more was decided before anybody looked."""
+    """Create a topic and observe it from partition epoch 0; another topic if the controller changed it before that."""
     name = walked.topic
     for attempt in range(ATTEMPTS):
         walked.topic = f"{name}-{attempt}" if attempt else name
@@ -167,7 +172,7 @@ def _new_topic(
 
 
 def _consumers(cluster: Cluster, topic: str, parameters: Parameters) -> GroupStepper:
-    """Groups of all protocols that the cluster has."""
+    """The consumers of a walk, with one group for each group protocol that the cluster supports."""
     new = parameters.groups.new_coordinator
     protocols = tuple(GroupProtocol) if new else (GroupProtocol.CLASSIC,)
     times = times_of({**COMMON, **cluster.spec.overrides})
@@ -185,7 +190,7 @@ def timing_of(cluster: Cluster) -> Timing:
 
 
 def _restore(cluster: Cluster) -> None:
-    """Have every broker run and every link open again."""
+    """Open every link, and have every broker run again."""
     for link, condition in cluster.links.conditions().items():
         if condition != Open():
             cluster.links.mend(link)

@@ -1,4 +1,4 @@
-"""Walks that are drawn from seeds, on one fresh cluster: a single one, or one for each seed with one verdict."""
+"""Random walks on one fresh cluster: one walk, or one per seed with a verdict on all of them."""
 
 from __future__ import annotations
 
@@ -33,47 +33,47 @@ from lockstep_model.parameters import Parameters
 
 WALKS = "walks"
 Hold = Callable[[Cluster, Divergence], None]
-"""Is given a cluster that has just diverged, and may take its time."""
+"""Called with a cluster that has just diverged; the walk waits for its return."""
 SHRINK_S = 600.0
-"""For how long fewer steps are looked for: each attempt is a walk."""
+"""Time limit of shrinking. Each attempt is a walk."""
 
 
 class SeededWalk(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the walks; its steps, events and verdict are in `walks/<seed>`."""
+    """The walk of one seed. Its steps, events and verdict are in `walks/<seed>`."""
 
     seed: int
     walk: WalkVerdict
 
 
 class WalksVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`verdict.json` of such a run."""
+    """`verdict.json` of a run with several walks."""
 
     verdict: str
     run: str
     steps: int
     seconds: float
     coverage: Coverage
-    """Of all walks together."""
+    """Coverage of all walks together."""
     walks: list[SeededWalk]
     wrong_models: list[WrongModelFound] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkOptions:
-    """How a walk is taken, and what is done about it afterwards."""
+    """Options of a walk, and of what follows it."""
 
     steps: int
     controls: bool = False
-    """Wrong models are held to the same walk, too."""
+    """Check the walk's events against every wrong model, too."""
     wrong: WrongModel | None = None
-    """A wrong model takes the place of the right one, so that the cluster should seem to diverge."""
+    """Track this wrong model instead of the right one, so that the cluster should seem to diverge."""
     shrink: bool = False
-    """After a divergence, fewer steps are looked for that diverge, too."""
+    """After a divergence, look for a shorter walk that diverges, too."""
     hold: Hold | None = None
-    """Is given a cluster that diverges, as it is, before it is healed."""
+    """Called after a divergence, before the cluster is restored."""
 
     def arguments(self) -> list[str]:
-        """What to type for it."""
+        """These options as command-line arguments."""
         return [
             *("--steps", str(self.steps)),
             *(["--controls"] if self.controls else []),
@@ -86,7 +86,7 @@ class WalkOptions:
 def step(
     spec: ClusterSpec, *, backend: Backend, seed: int, options: WalkOptions, runs: Path, progress: Progress
 ) -> Ended[WalkVerdict]:
-    """Take steps that are drawn from a seed, on a fresh cluster, until they are done or the cluster diverges."""
+    """Take one random walk on a fresh cluster, until its actions are done or the cluster diverges."""
     asked = ["step", "--seed", str(seed), *options.arguments()]
     with open_session(
         spec, backend=backend, settings=OVERRIDES, asked=asked, seed=seed, runs=runs, progress=progress
@@ -102,7 +102,7 @@ def step(
 def step_many(
     spec: ClusterSpec, *, backend: Backend, seeds: Sequence[int], options: WalkOptions, runs: Path, progress: Progress
 ) -> Ended[WalksVerdict]:
-    """Take a walk with each seed, one after the other, whatever comes of those before it."""
+    """Take one walk per seed on one cluster, also after a divergence."""
     asked = ["step", "--seeds", ",".join(map(str, seeds)), *options.arguments()]
     taken: dict[int, tuple[Walked, WalkVerdict]] = {}
     with open_session(
@@ -119,7 +119,7 @@ def step_many(
 
 
 def take_walk(session: Session, into: Path, seed: int, options: WalkOptions) -> tuple[Walked, WalkVerdict]:
-    """One walk on a topic of its own, which leaves its steps, events and verdict in a directory."""
+    """Take one walk on a new topic, and record its steps, events and verdict in a directory."""
     cluster, hold = session.cluster, options.hold
     doing = f"seed {seed}: taking {options.steps} steps"
     with session.run.phase("walk"), session.recording(into, doing) as on_step:
@@ -143,14 +143,14 @@ def take_walk(session: Session, into: Path, seed: int, options: WalkOptions) -> 
 
 
 def line_of(seed: int, verdict: WalkVerdict) -> str:
-    """A walk in one line."""
+    """The verdict on a walk in one line."""
     where = "" if verdict.diverged is None else f" at step {verdict.diverged.step}: {verdict.diverged.words}"
     why = f" ({verdict.reason})" if verdict.reason else ""
     return f"seed {seed}: {verdict.verdict}{where}{why}; {verdict.steps} steps in {verdict.seconds:.1f} s"
 
 
 def verdict_of_many(run: str, taken: dict[int, tuple[Walked, WalkVerdict]]) -> WalksVerdict:
-    """What several walks amount to."""
+    """The verdict on several walks: the worst of theirs."""
     walks = [SeededWalk(seed=seed, walk=verdict) for seed, (_, verdict) in taken.items()]
     return WalksVerdict(
         verdict=worst(one.walk.verdict for one in walks),
@@ -165,7 +165,7 @@ def verdict_of_many(run: str, taken: dict[int, tuple[Walked, WalkVerdict]]) -> W
 def _fewer_steps(
     cluster: Cluster, walked: Walked, parameters: Parameters, wrong: WrongModel | None
 ) -> tuple[Step, ...]:
-    """The steps that are left of a walk that diverged, tried on fresh topics of the same cluster."""
+    """A shorter walk that still diverges. Each attempt is made on a new topic of the same cluster."""
     assert walked.diverged_at is not None
     taken = [*(done.step for done in walked.steps), walked.diverged_at]
 

@@ -1,4 +1,4 @@
-"""The shortest steps that still make a cluster diverge: what is not needed is left out, on a fresh topic each time."""
+"""Shrinks a walk that diverged: removes actions as long as the rest still diverges on a new topic."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from lockstep.stepper.walk.generator import Situation
 from lockstep.stepper.walk.runner import Steps
 
 Diverges = Callable[[Sequence[Step]], bool]
-"""Whether a cluster still diverges when it takes these steps."""
+"""Whether a walk of these actions diverges."""
 
 ATTEMPTS = 40
-"""How often at most: each attempt is a walk on a live cluster."""
+"""Maximum number of attempts. Each is a walk on a live cluster."""
 
 
 def shrunk(
     steps: Sequence[Step], diverges: Diverges, *, attempts: int = ATTEMPTS, in_time: Callable[[], bool] = lambda: True
 ) -> tuple[Step, ...]:
-    """Leave out halves, quarters and so on down to single steps, as long as what is left still diverges.
+    """Remove halves, quarters and so on down to single actions, as long as the rest still diverges.
 
-    The last step is what was seen to diverge, and stays. What is left is the shortest found, not the shortest there is:
-    no further attempt is begun when there were so many, or when it is no longer `in_time`.
+    The last action, which was seen to diverge, always stays. The result is the shortest walk found, not the shortest
+    possible: the search ends after `attempts`, or when it is no longer `in_time`.
     """
     kept, last = list(steps[:-1]), steps[-1]
     size = max(1, len(kept) // 2)
@@ -58,7 +58,7 @@ def shrunk(
 
 
 def in_order(steps: Sequence[Step]) -> Steps:
-    """These steps, without those that make no sense where others were left out."""
+    """These actions in order, without those that are impossible because an earlier one was removed."""
     left = iter(steps)
 
     def next_step(situation: Situation, _: Done | None) -> Step | None:
@@ -68,7 +68,7 @@ def in_order(steps: Sequence[Step]) -> Steps:
 
 
 def makes_sense(step: Step, now: Situation) -> bool:
-    """Whether a step can be taken at all: nobody asks a broker that does not run, or starts one that does."""
+    """Whether an action is possible in this situation: a request needs a running broker, a start a stopped one."""
     if isinstance(step, GroupStep):
         return step.broker in now.running and now.groups is not None and now.groups.calm
     match step:
