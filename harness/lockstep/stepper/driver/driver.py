@@ -1,4 +1,7 @@
-"""Steps on a live cluster and on the model at once, until the cluster does what the model does not permit."""
+"""Driver: takes each step on a live cluster, observes responses and controller decisions, and tells the tracker.
+
+It stops when the cluster does what the reference model does not permit (`Divergence`).
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,7 @@ from lockstep_model.transactions.coordinator import Answer
 
 WAIT_S = 15.0
 COORDINATOR_S = 5.0
-"""For how long a coordinator is looked for: the first time its topic has to be made."""
+"""How long to look for a transaction coordinator: the first time, __transaction_state has to be created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,22 +110,23 @@ class Done:
 
     step: Step
     seen: str
-    """What the cluster answered, in words."""
+    """The cluster's response, or the outcome of the action, in words."""
     reply: Any = None
-    """The last answer to a request that came during this step, as the model gives it."""
+    """The last response that arrived during this step, as the model represents it."""
     decisions: tuple[str, ...]
+    """The controller decisions observed during this step, in words."""
     explained: tuple[Explained, ...]
-    """Why the controller decided what it did during this step."""
+    """The causes of these decisions."""
     events: int
-    """How many things the model was told up to its end."""
+    """The number of events from the start of the run to the end of this step."""
     belief: int
-    """How many states explain everything so far."""
+    """The number of states in the belief after this step."""
     took_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
-    """A request that waits for its answer."""
+    """A client request whose response has not arrived."""
 
     step: Write | Transact
     exchange: Exchange
@@ -130,13 +134,13 @@ class _Open:
     pending: Pending[Any]
     sent: int
     partition: Registration
-    """As the controller had it when it was sent."""
+    """The partition's registration when the request was sent."""
     alone: bool
-    """Whether no other write was open with it."""
+    """Whether no other request was open when it was sent."""
 
 
 class Stepper(Closeable):
-    """Takes steps on one partition of a cluster."""
+    """Takes steps on one partition of a cluster, and keeps the tracker in lockstep with it."""
 
     def __init__(
         self,
@@ -158,24 +162,25 @@ class Stepper(Closeable):
         self._written = 0
         self._withholding = Withholding(cluster)
         self.decisions: list[str] = []
-        """What the controller decided during the last step, in words."""
+        """The controller decisions observed during the last step, in words."""
         self._reply: Any = None
         self._client = TransactionalClient(topic, parameters.transaction_version)
         self._coordinators = Coordinators(cluster)
         self._reloads: Reloads | None = None
-        """Where it makes a difference, and somebody coordinates."""
+        """Counts reloads of the transaction coordinator; only for versions in which they matter
+        (`Parameters.coordinator_reloads`), and only after the first InitProducerId."""
         self.controller = self._number.controller(observer.current)
-        """What the controller knew when it was last looked at."""
+        """The controller's registrations at the last observation, with the model's broker numbers."""
         self._around = Surroundings()
         self._occasions = Occasions()
         self._unanswered_request = Occasions()
-        """What the controller was last asked for and has not answered, which it may do at any time."""
+        """Administrative requests to which the controller did not respond: it may carry them out at any later time."""
         began = Began(controller=self.controller, ids=self._number.ids)
         self.events: list[Events] = [began]
-        """All that the model was told."""
+        """All events so far, in the order in which the tracker got them."""
         self.following = Following(parameters, began, reading=reading)
         self._min_isr: tuple[int, ...] = (parameters.min_isr,)
-        """What brokers may go by: what was set last, and before it what somebody may not know to be over."""
+        """min.insync.replicas values that a broker may still apply: any not confirmed superseded, then the latest."""
         self._groups = groups
         if groups is not None:
             groups.begin(self._tell)
@@ -187,7 +192,7 @@ class Stepper(Closeable):
             self._reloads.close()
 
     def take(self, step: Step) -> Done:
-        """Take a step; raises `Divergence` if the model does not permit what is seen."""
+        """Take a step; raises `Divergence` if the model does not permit an observation made during it."""
         began = time.monotonic_ns()
         self.decisions = []
         self._reply = None
@@ -239,7 +244,7 @@ class Stepper(Closeable):
     # Requests
 
     def _ask(self, step: Write | Read | Ask | AskEpochEnd) -> str:
-        """Ask a broker and wait for its answer, which is given at once."""
+        """Send a request to which a broker responds at once, and wait for the response."""
         exchange = self._exchange(step)
         slot = self._free_slot()
         try:
@@ -248,9 +253,9 @@ class Stepper(Closeable):
             self._disconnect(step.broker)
             if not (isinstance(step, Write) and step.acks == 0 and self._reachable(step.broker)):
                 return self._unanswered(slot, step, exchange, error)
-            reply = Unanswered(closed=True)  # that is how a producer with acks=0 is refused
+            reply = Unanswered(closed=True)  # a broker rejects a produce with acks=0 by closing the connection
         self._observe(self._sent(slot, step.broker, exchange, reply))
-        self._reply = reply  # and not that of a write that was open
+        self._reply = reply  # the observation may have set that of an open write
         return in_words(reply)
 
     def _sent(self, slot: int, broker: int, exchange: Exchange, reply: Any = None) -> Sent:
@@ -262,14 +267,14 @@ class Stepper(Closeable):
         )
 
     def _unanswered(self, slot: int, step: Step, exchange: Exchange, error: OSError) -> str:
-        """Whether a write was appended nobody knows."""
+        """No response arrived. A write may have been appended or not; a read has changed nothing."""
         if isinstance(step, Write):
             self._observe(self._sent(slot, step.broker, exchange))
             self._tell(GaveUp(slot=slot))
         return f"no answer ({error})"
 
     def _ask_metadata(self, broker: int) -> str:
-        """What a broker tells of decisions follows from those that were made before it told."""
+        """Send a Metadata request; decisions are observed first, for the response may already reflect them."""
         try:
             view = metadata(self._connection(broker), (self._topic,))
         except OSError as error:
@@ -281,11 +286,11 @@ class Stepper(Closeable):
         return self.following.wording.described(told)
 
     def _write(self, step: Write) -> str:
-        """Write with acks=all, or in a transaction: it may wait for followers or a coordinator that cannot come."""
+        """Produce with acks=all or in a transaction: the response may wait for followers or for a coordinator."""
         return self._begin(step, step.broker, self._exchange(step))
 
     def _transact(self, step: Transact) -> str:
-        """Ask the coordinator of the transactional id, which may have to wait for its own followers."""
+        """Send a request to the transaction coordinator; its response may wait for followers of __transaction_state."""
         if self._client.producer is None:
             return self._identify()
         coordinator = self._coordinator()
@@ -293,11 +298,11 @@ class Stepper(Closeable):
             return "there is no coordinator"
         try:
             return self._begin(step, coordinator, transact(step, self._topic, self._client))
-        except OSError as error:  # it was not even reached
+        except OSError as error:  # no connection, so the request was never sent
             return f"no answer ({error})"
 
     def _identify(self) -> str:
-        """Have a producer for a new transactional id, of which nobody can have known before."""
+        """Send the first InitProducerId of a new transactional id, under another id each time, until one succeeds."""
 
         def identified() -> bool:
             self._client.begin_anew()
@@ -322,7 +327,7 @@ class Stepper(Closeable):
         return f"producer {self._client.producer.id} epoch {self._client.producer.epoch}"
 
     def _coordinator(self) -> int | None:
-        """Who coordinates the transactional id, if it can be asked."""
+        """The broker that coordinates the transactional id, if it can be found and is running."""
 
         def find() -> int | None:
             self._observe()
@@ -338,7 +343,7 @@ class Stepper(Closeable):
         return self._coordinators.look_for(self._client.transactional_id, self._running() - paused, paused)
 
     def _begin(self, step: Write | Transact, broker: int, exchange: Exchange) -> str:
-        """Ask what may take long to be answered, over a connection of its own."""
+        """Send a request whose response may take long, over a connection of its own."""
         slot = self._free_slot()
         connection = Connection(self._cluster.direct(broker), self._cluster.access(), ANSWER_S)
         sent = time.monotonic_ns()
@@ -369,14 +374,17 @@ class Stepper(Closeable):
                 return codec.ask_epoch_end(step, self._topic)
 
     def _consume(self, step: GroupStep) -> str:
-        """Let a consumer ask for something."""
+        """Let a consumer send a group request."""
         if self._groups is None:
             return "there are no consumers"
         seen, self._reply = self._groups.take(step)
         return seen
 
     def _connection(self, broker: int) -> Connection:
-        """One that is open, as far as is known: Docker takes connections to brokers that do not, and closes them."""
+        """An open connection to a broker, as far as is known.
+
+        Docker accepts connections to a published port even if the broker does not listen, and then closes them.
+        """
         known = self._connections.get(broker)
         if known is None or known.is_closed():
             self._disconnect(broker)
@@ -391,7 +399,7 @@ class Stepper(Closeable):
         return next(slot for slot in range(OPERATIONS) if slot not in self._open)
 
     def situation(self) -> Situation:
-        """What a walk draws its next step by."""
+        """The cluster's condition, by which a walk chooses its next step."""
         partition, id_ = self.controller.partition, self._number.ids.__getitem__
         paused = self._paused()
         running = self._running() - paused
@@ -421,7 +429,7 @@ class Stepper(Closeable):
         )
 
     def _running(self) -> frozenset[int]:
-        """The brokers that run and answer."""
+        """The brokers whose process runs and that accept connections."""
         return frozenset(
             id_
             for id_ in self._cluster.broker_ids
@@ -432,16 +440,19 @@ class Stepper(Closeable):
         return frozenset(map(self._number.ids.__getitem__, self._around.paused))
 
     def _started(self) -> frozenset[BrokerId]:
-        """The brokers whose process runs, by their numbers; one that has just started may not answer yet."""
+        """The brokers whose process runs, by the model's numbers; a new process may not accept connections yet."""
         running = (id_ for id_ in self._number.ids if self._cluster.broker(id_).state() is NodeState.RUNNING)
         return frozenset(map(self._number, running))
 
     def _unheard(self) -> frozenset[BrokerId]:
-        """Whose heartbeats do not pass."""
+        """Brokers whose heartbeats are held back."""
         return frozenset(map(self._number, self._withholding.brokers(Talk.HEARTBEATS)))
 
     def _deaf(self) -> frozenset[BrokerId]:
-        """Who hears of no decision."""
+        """Brokers to which the controller's metadata is held back.
+
+        In ZooKeeper mode the controller's own broker is left out, for no link carries its decisions to it.
+        """
         return frozenset(map(self._number, self._withholding.brokers(Talk.METADATA) - {self._observer.broker}))
 
     def _reachable(self, broker: int) -> bool:
@@ -454,7 +465,7 @@ class Stepper(Closeable):
     # Faults
 
     def _disturb(self, step: Fault) -> str:
-        """Break or mend something: what was asked before may be lost with it."""
+        """Inject or heal a fault. The transaction coordinator is no longer steady after it."""
         if self._coordinators.unknown:
             self._look_for_coordinator()
         self._unsettle(step.follower if isinstance(step, Cut | Mend) else step.broker)
@@ -471,18 +482,21 @@ class Stepper(Closeable):
                 return self._withhold(step)
 
     def _unsettle(self, *hit: int) -> None:
-        """These brokers were hit, or are no longer what they were. If one of them coordinates transactions, it may have
-        lost what it waited for."""
+        """A fault hit these brokers, or their registrations changed.
+
+        If one of them may be the transaction coordinator, its pending appends and markers may be lost.
+        """
         lost = self._coordinators.among(hit)
         self._surround(self._around._replace(steady=False, disturbances=self._around.disturbances + lost))
 
     def _count_reloads(self) -> None:
-        """A coordinator that loads its log again is busy, and forgets what is not in it."""
+        """Counts reloads of the coordinator's log: during one it returns COORDINATOR_LOAD_IN_PROGRESS, and after it
+        only knows what the log holds."""
         if self._reloads is not None and (reloads := self._reloads.poll()):
             self._surround(self._around._replace(steady=False, reloads=self._around.reloads + reloads))
 
     def _settle(self) -> None:
-        """A coordinator has just put something on record: if nothing is broken it can do so again."""
+        """The coordinator has just replicated an append: it is steady if all brokers are live and in sync."""
         partition = self.controller.partition
         calm = (
             not self._around.paused
@@ -495,7 +509,7 @@ class Stepper(Closeable):
             self._surround(self._around._replace(steady=True))
 
     def _end(self, step: Kill | Crash | Stop) -> str:
-        """End a broker's process. What it said before is taken in before it is gone from the model."""
+        """End a broker's process. Responses and decisions from before are observed before the model's broker ends."""
         number = self._number(step.broker)
         clean = isinstance(step, Stop)
         node = self._cluster.broker(step.broker)
@@ -517,7 +531,7 @@ class Stepper(Closeable):
         return self._look_at_disk(step.broker)
 
     def _look_at_disk(self, broker: int) -> str:
-        """What a broker that does not run has of the partition."""
+        """Read a stopped broker's replica from its log directory: log start, records, checkpointed high watermark."""
         replica = on_disk(self._cluster, broker, self._topic, 0)
         if replica is None:
             return "ended"
@@ -564,9 +578,11 @@ class Stepper(Closeable):
         return "mended"
 
     def _withhold(self, step: Withhold | Release) -> str:
-        """The model is told who hears of no decision, and nothing else: what is not seen may take any time.
+        """Hold back, or let pass, one kind of control-plane message between a broker and the controller.
 
-        What a broker had heard of just before it may still be reading then: let some time pass first.
+        The model is told only about metadata and AlterPartition requests: for the others it already permits any delay.
+        A broker may still apply metadata that it received just before, so a scenario should idle before it relies on
+        the fault.
         """
         withholds = isinstance(step, Withhold)
         self._withholding.change(step.broker, step.talk, withheld=withholds)
@@ -581,9 +597,9 @@ class Stepper(Closeable):
     # Administration
 
     def _administer(self, step: Elect | Reassign) -> str:
-        """Ask the controller for something; what it does is seen in its decisions.
+        """Send an administrative request to the controller; its effect is observed in the controller's decisions.
 
-        Where it does not answer, because it is paused or has no connection, it may do so at any time later.
+        A controller that does not respond, because it is paused or cut off, may carry out the request later.
         """
         try:
             self._ask_controller(step)
@@ -603,12 +619,15 @@ class Stepper(Closeable):
         return answer
 
     def _set_min_isr(self, value: int) -> str:
-        """While it changes everybody may go by the old or the new one, and for longer if not all are known to know."""
+        """Set the topic's min.insync.replicas.
+
+        Brokers may apply the old or the new value until every running broker is known to apply the new one.
+        """
         self._go_by(*self._min_isr, value)
         self._occasions = self._occasions._replace(min_isr=True)
         try:
             set_min_isr(self._cluster, self._topic, value)
-        except (WaitTimeout, Refused) as error:  # it may yet be done
+        except (WaitTimeout, Refused) as error:  # the change may still take effect
             self._observe()
             return str(error)
         known = wait_for_settings(self._cluster, self._topic, value)
@@ -637,16 +656,16 @@ class Stepper(Closeable):
     # Observation
 
     def _observe(self, sent: Sent | None = None) -> str:
-        """Take in all that was answered and decided until now; returns what open requests were answered.
+        """Collect responses and controller decisions, and tell them; returns the responses to open requests, in words.
 
-        Answers are looked at before decisions, and taken in after them: a broker may have answered by what the
-        controller had decided meanwhile.
+        Responses are collected before decisions and told after them: a broker may have responded on the basis of a
+        decision that was made in the meantime.
         """
         answers = {slot: _answer(request) for slot, request in self._open.items() if request.pending.ready()}
         decisions = self._observer.poll()
         if not decisions:
             self._count_reloads()
-        deaf = self._around.deaf & self._deaf()  # somebody else may be the controller by now
+        deaf = self._around.deaf & self._deaf()  # another broker may be the controller by now
         self._surround(self._around._replace(late=self._timing.late(), expired=self._timing.expired(), deaf=deaf))
         if sent is not None and sent.reply is not None and not decisions:
             self._tell(Exchanged(broker=sent.broker, request=sent.request, reply=sent.reply))
@@ -654,7 +673,7 @@ class Stepper(Closeable):
             self._tell(sent)
         for decision in decisions:
             self._decide(self._number.controller(decision.controller), decision.after_ns)
-        if decisions:  # whoever is told of them knows of these, too
+        if decisions:  # reloads may have come after these decisions
             self._count_reloads()
         if sent is not None and sent.reply is not None and decisions:
             self._tell(Answered(slot=sent.slot, reply=sent.reply))
@@ -662,7 +681,7 @@ class Stepper(Closeable):
 
     def _decide(self, seen: Controller, not_before: int) -> None:
         silent = self._timing.silent()
-        if self.following.parameters.mode is Mode.ZK:  # there it is seen
+        if self.following.parameters.mode is Mode.ZK:  # the znodes show which sessions ended
             silent = frozenset(broker for broker, registration in seen.brokers if registration.fenced)
         came_or_gone = dict(seen.brokers).items() ^ dict(self.controller.brokers).items()
         hit = frozenset(self._number.ids[broker] for broker, _ in came_or_gone)
@@ -674,7 +693,7 @@ class Stepper(Closeable):
         self.decisions.append(self.following.wording.decision(seen, self.following.explained[-1]))
 
     def _answered(self, slot: int, reply: Any | None) -> str:
-        """An open request is answered, or never will be."""
+        """Tell the response to an open request, or that its connection broke."""
         request = self._open.pop(slot)
         request.connection.close()
         del self._timing.opened[slot]
@@ -699,7 +718,11 @@ class Stepper(Closeable):
             self._timing.committed(request.partition.isr, request.partition.leader, request.sent)
 
     def _transacted(self, step: Transact, reply: Answer | None) -> None:
-        """A coordinator has answered, or never will. One that has put something on record can do so again."""
+        """Apply a coordinator's response to the client, if there is one.
+
+        InitProducerId and EndTxn that succeed prove that the coordinator can replicate its log. AddPartitionsToTxn may
+        succeed without an append.
+        """
         done = reply is not None and reply.error is Error.NONE
         if reply is not None:
             self._client.is_told(reply)
