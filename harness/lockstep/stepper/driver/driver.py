@@ -496,7 +496,10 @@ class Stepper(Closeable):
             self._surround(self._around._replace(steady=False, reloads=self._around.reloads + reloads))
 
     def _settle(self) -> None:
-        """The coordinator has just replicated an append: it is steady if all brokers are live and in sync."""
+        """The coordinator has just replicated an append: it is steady if no fault is left that could stop the next one.
+
+        All brokers are live, none is paused or cut off, the partition's ISR is full, and no reload is pending.
+        """
         partition = self.controller.partition
         calm = (
             not self._around.paused
