@@ -12,10 +12,11 @@ import pytest
 
 from lockstep.checker import SAMPLE, SparkStarter, Verdict, judge
 from lockstep.checker import spark as session_module
-from lockstep.checker.synthetic import synthesise
 from lockstep.checker.verdict import Series
 from lockstep.errors import CheckerError, EnvironmentError_, HistoryError
-from lockstep.history.schema import SEALED
+from lockstep.history.schema import SEALED, Role
+from lockstep.simulation.simulate import simulate
+from lockstep.simulation.skeleton import Settings
 from tests.checker.histories import Run
 
 if TYPE_CHECKING:
@@ -38,16 +39,18 @@ class TestOnSpark:
         series = msgspec.json.decode((run / "series.json").read_bytes(), type=Series)
         assert sum(bucket["acknowledged"] for bucket in series.throughput) == verdict.counts["acknowledged"]
         assert sum(bucket["unknown"] for bucket in series.throughput) == verdict.counts["unknown"] > 0
-        per_reader = verdict.counts["read"] // 3  # two readers and the final one, whose reads are not throughput
-        assert sum(bucket["read"] for bucket in series.throughput) == 2 * per_reader
+        assert sum(bucket["read"] for bucket in series.throughput) == _reads_before_the_final_one(run)
         assert [bucket["t"] for bucket in series.throughput] == [
             round(number * series.bucket_s, 6) for number in range(len(series.throughput))
         ]
         assert all(row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"] for row in series.latency)
         assert series.phases[0]["name"] == "load"
-        (fault,) = series.faults
-        assert (fault["fault"], fault["resolved"], fault["proof"]) == ("kill", "broker-1", {"leader_after": 2})
-        assert 0 < fault["start_t"] < fault["end_t"] < series.seconds
+        killed, stopped = series.faults
+        proof = {"leader_after": 2, "isr_after": [2, 3]}
+        assert (killed["fault"], killed["resolved"]) == ("kill", "broker-1")
+        assert killed["proof"] == proof | {"crashed": ["broker-1"]}
+        assert (stopped["fault"], stopped["resolved"], stopped["proof"]) == ("stop", "broker-1", proof)
+        assert 0 < killed["start_t"] < killed["end_t"] < stopped["start_t"] < stopped["end_t"] < series.seconds
 
     def test_leader_lanes_hold_changes_only(self, spark: SparkSession, tmp_path: Path) -> None:
         run = tmp_path / "run"
@@ -61,6 +64,10 @@ class TestOnSpark:
             (1, 0, [1, 2, 3]),
             (2, 1, [2, 3]),
             (2, 1, [1, 2, 3]),
+            (1, 2, [1, 2, 3]),
+            (2, 3, [2, 3]),
+            (2, 3, [1, 2, 3]),
+            (1, 4, [1, 2, 3]),
         ]
 
     def test_an_unsealed_history_is_judged_and_left_as_it_is(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -99,14 +106,23 @@ class TestOnSpark:
         }
 
 
-def test_the_sample_is_what_the_generator_makes(tmp_path: Path) -> None:
-    synthesise(tmp_path, sends=900, seed=1)
+def _reads_before_the_final_one(run: Path) -> int:
+    """Reads that count as throughput: those of all readers but the one that reads every partition to its end."""
+    processes = pq.read_table(run / "history" / "processes.parquet").to_pylist()
+    final = {process["process"] for process in processes if process["role"] == Role.FINAL}
+    reads = pq.read_table(run / "history" / "records-read.parquet")["process"].to_pylist()
+    assert final & set(reads)
+    return sum(process not in final for process in reads)
+
+
+def test_the_sample_is_what_simulate_makes(tmp_path: Path) -> None:
+    simulate(Settings(seed=1, ops=1_000, partitions=1), tmp_path)
 
     for table in SEALED:
         name = f"history/{table}.parquet"
         assert pq.read_table(SAMPLE / name).equals(pq.read_table(tmp_path / name)), table
     assert (SAMPLE / "run.json").read_bytes() == (tmp_path / "run.json").read_bytes()
-    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 100_000
+    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 150_000
 
 
 def test_without_java_the_error_is_raised_where_the_session_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

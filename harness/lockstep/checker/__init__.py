@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from lockstep.checker.verdict import Anomaly, GuaranteeResult, OperationRef, Series, Verdict
 
 SAMPLE = Path(__file__).with_name("sample")
-"""The run directory of a small legal history, made by `synthetic` with seed 1; copy it to judge it."""
+"""The run directory of a small legal history, as `lockstep simulate --seed 1 --ops 1000 --partitions 1` makes it."""
 
 _HOME = {
     "SERIES": "judgement",
