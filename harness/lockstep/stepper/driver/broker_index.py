@@ -1,4 +1,4 @@
-"""The model numbers brokers from 0 on; a cluster has ids."""
+"""Broker index: translates the cluster's broker ids into the model's numbers, which count from 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lockstep_model.registration import BrokerId
 
 
 class Numbering:
-    """Which id has which number."""
+    """The broker ids in ascending order; a broker's number is its position among them."""
 
     def __init__(self, ids: tuple[int, ...]) -> None:
         self.ids = tuple(sorted(ids))
