@@ -1,6 +1,7 @@
-"""What passes between a broker and its controller, and what does not.
+"""Control-plane faults: holds back one kind of message between a broker and the controller.
 
-A frame that is withheld is lost with its connection, and both sides try again: when it may pass, it does so soon.
+A message that is held back is lost together with its connection. Brokers and controllers retry, so the message arrives
+soon after it is let pass.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lockstep.spec.cluster import Listener, Mode
 from lockstep.stepper.driver.actions import Talk
 
 REQUESTS_ONLY = Frames((Drop(apis=("Fetch",), side=Side.RESPONSE),))
-"""A follower asks its leader, and is not answered."""
+"""A follower's Fetch requests reach the leader, and the responses are dropped."""
 
 _ALTER_PARTITION = {
     Talk.ISR_REQUESTS: Drop(apis=("AlterPartition",), side=Side.REQUEST),
@@ -30,18 +31,23 @@ _TOLD = Drop(apis=("LeaderAndIsr", "UpdateMetadata", "StopReplica"), side=Side.R
 
 
 class Withholding:
-    """What is withheld, of which brokers of a cluster, and the links where that is done."""
+    """The kinds of messages that are held back for each broker, imposed on the links that carry them.
+
+    KRaft: the links of brokers to the controllers. ZooKeeper mode: the links of the controller to brokers
+    (LeaderAndIsr, UpdateMetadata, StopReplica), of brokers to it (AlterPartition), and of brokers to ZooKeeper, where a
+    cut takes the place of held-back heartbeats.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._withheld: dict[int, frozenset[Talk]] = defaultdict(frozenset)
 
     def brokers(self, talk: Talk) -> frozenset[int]:
-        """Of whom this is withheld."""
+        """Brokers for which this kind of message is held back."""
         return frozenset(broker for broker, withheld in self._withheld.items() if talk in withheld)
 
     def change(self, broker: int, talk: Talk, *, withheld: bool) -> None:
-        """Withhold something of a broker, or do so no longer."""
+        """Hold back a kind of message for a broker, or let it pass again."""
         before = self._withheld[broker]
         self._withheld[broker] = before | {talk} if withheld else before - {talk}
         for link in self._cluster.links:
@@ -51,7 +57,7 @@ class Withholding:
                     self._cluster.links.impose(link, condition)
 
     def _condition(self, link: Link) -> Condition | None:
-        """In which condition a link of the controller's should be; of all others nothing is said."""
+        """The condition to impose on a control-plane link; None for a link that carries other traffic."""
         if link.listener is Listener.ZOOKEEPER:
             return Cut() if link.source in self._names(Talk.HEARTBEATS) else Open()
         if link.listener not in (Listener.CONTROLLER, Listener.CONTROL):
