@@ -1,4 +1,4 @@
-"""Who coordinates the transactions of the client that takes part in a walk."""
+"""Transaction coordinator: the brokers that may coordinate the transactional id of a walk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lockstep.cluster.cluster import Cluster
 
 
 class Coordinators:
-    """The brokers that may be it, or may think so."""
+    """Brokers that may be the coordinator, or may still take themselves for it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -18,7 +18,10 @@ class Coordinators:
         self._may_be: frozenset[int] = frozenset()
 
     def look_for(self, transactional_id: str, running: frozenset[int], paused: frozenset[int]) -> int | None:
-        """Ask once. Who is paused may take itself for the coordinator, too."""
+        """Send FindCoordinator to the running brokers, and return the first coordinator found that is running.
+
+        A paused broker may still take itself for the coordinator, so it stays a candidate.
+        """
         for broker in sorted(running):
             address, access = self._cluster.direct(broker), self._cluster.access()
             try:
@@ -32,14 +35,14 @@ class Coordinators:
 
     @property
     def unknown(self) -> bool:
-        """Whether it may be anybody."""
+        """Whether any broker may be the coordinator."""
         return self._may_be == self._everyone
 
     def among(self, brokers: Iterable[int]) -> bool:
-        """Whether one of these may be it."""
+        """Whether one of these brokers may be the coordinator."""
         return not self._may_be.isdisjoint(brokers)
 
     def come_or_gone(self, brokers: Iterable[int]) -> None:
-        """These are there again, or no longer: if it may have been one of them, it may be anybody from now on."""
+        """These brokers registered or were fenced: if one of them may be the coordinator, any broker may be it now."""
         if self.among(brokers):
             self._may_be = self._everyone
