@@ -1,6 +1,7 @@
-"""How often the coordinator of a transactional id is told to load its log again, though it stays the coordinator.
+"""Coordinator reloads: counts how often a transaction coordinator has to load its log again without an election.
 
-In KRaft before 3.8 it is with each change of its partition, the ISR too (`Parameters.coordinator_reloads`).
+In KRaft before 3.8 every change of its __transaction_state partition, ISR changes included, makes the coordinator load
+the partition again in the same leader epoch (KAFKA-15468, `Parameters.coordinator_reloads`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from lockstep_model.registration import Registration
 
 TRANSACTIONS = "__transaction_state"
 HEARD_MS = 2_000
-"""After that the coordinator has heard of what the controller decided, even on a busy machine."""
+"""After this time the coordinator has applied a controller decision, even on a busy machine."""
 
 
 class Reloads(Closeable):
-    """Follows the partition of one transactional id."""
+    """Observes the __transaction_state partition of one transactional id."""
 
     def __init__(self, cluster: Cluster, transactional_id: str) -> None:
         views = cluster.ask_all((TRANSACTIONS,)).values()
@@ -33,7 +34,7 @@ class Reloads(Closeable):
         self._observer.close()
 
     def poll(self) -> int:
-        """How often since the last time."""
+        """The number of reloads since the last poll: changes of the partition that kept leader and leader epoch."""
         reloads = 0
         for decision in self._observer.poll():
             before, self._partition = self._partition, decision.controller.partition
@@ -43,7 +44,7 @@ class Reloads(Closeable):
         return reloads
 
     def heard(self) -> bool:
-        """Whether the coordinator knows of all that was seen."""
+        """Whether the coordinator has applied every observed change of its partition, by the clock."""
         return time.monotonic_ns() - self._changed_ns >= HEARD_MS * MS
 
 
