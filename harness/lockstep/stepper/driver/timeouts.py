@@ -1,10 +1,10 @@
-"""For how long a step waits for an answer."""
+"""How long a step waits for a response."""
 
 from __future__ import annotations
 
 PATIENCE_S = 0.15
-"""For one that may take longer."""
+"""To a request that may stay open beyond its step."""
 ANSWER_S = 10.0
-"""For one that may not."""
+"""To a request that a broker handles at once."""
 NOT_YET = "not answered yet"
-"""What is seen of a request that stays open."""
+"""The outcome of a step whose request stays open."""
