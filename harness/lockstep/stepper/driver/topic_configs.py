@@ -1,4 +1,4 @@
-"""A topic's min.insync.replicas, changed while brokers run, and when all of them go by it."""
+"""Topic configs: changes a topic's min.insync.replicas at run time, and finds out when every broker applies it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from lockstep.wait import WaitTimeout, wait_until
 
 MIN_ISR = "min.insync.replicas"
 MARK = "max.connections.per.ip"
-"""A setting of brokers that makes no difference, as large as it is."""
+"""A dynamic broker config that has no effect at the large values used here; its value marks a point in time."""
 MARKS = range(2_000_000_000, 2_100_000_000)
 EVERY_BROKER = Resource(type=ResourceType.BROKER, name="")
 KNOWN_S = 10.0
 
 
 def set_min_isr(cluster: Cluster, topic: str, value: int) -> None:
-    """Raises `WaitTimeout` or `Refused`; after the first it may be set or not."""
+    """Set the config. Raises `Refused`, or `WaitTimeout`, after which it may be set or not."""
     _alter(cluster, _of(topic), MIN_ISR, str(value))
 
 
 def wait_for_settings(cluster: Cluster, topic: str, min_isr: int) -> bool:
-    """Whether every broker that runs goes by it in the end; one that starts later will.
+    """Wait until every running broker applies the value; returns whether all do. A broker that starts later will.
 
-    No broker tells which value its log goes by: KRaft's tell what they have heard of (KRaftMetadataCache), ZooKeeper's
-    what is in ZooKeeper. But each takes in one change after the other (MetadataLoader, DynamicConfigManager), and of
-    its own settings it tells those in force: one that was changed after it has come into force after it.
+    DescribeConfigs does not show which topic config a broker's log applies: a KRaft broker shows its metadata cache
+    (KRaftMetadataCache), a ZooKeeper-mode broker what is in ZooKeeper. But a broker applies config changes in order
+    (MetadataLoader, DynamicConfigManager), and shows its own dynamic broker configs as they are in force. So once it
+    shows a broker config that was set later, it applies the topic config too.
     """
     started = [id_ for id_ in cluster.broker_ids if cluster.broker(id_).state() is not NodeState.STOPPED]
     mark = str(secrets.choice(MARKS))
