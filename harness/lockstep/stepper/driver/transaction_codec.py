@@ -1,4 +1,4 @@
-"""What a client asks of the coordinator of its transactional id: as the wire and as the reference model have it."""
+"""Codec of requests to the transaction coordinator: InitProducerId, AddPartitionsToTxn, EndTxn."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lockstep_model.transactions.coordinator import AddPartitionsToTxn, Answer, 
 from lockstep_model.transactions.versions import RAISING_END_TXN
 
 TIMEOUT_MS = 600_000
-"""Longer than any walk: no transaction is aborted for its age."""
+"""transaction.timeout.ms, longer than any walk: the coordinator never aborts a transaction for its age."""
 INIT_VERSION, ADD_VERSION = 5, 3
-"""Of the requests that the wire has."""
+"""Versions of InitProducerId and AddPartitionsToTxn that the client sends."""
 
 
 def transact(step: Transact, topic: str, client: TransactionalClient) -> Exchange:
