@@ -1,1 +1,1 @@
-"""Wrong models: controls that a walk must tell from the right one."""
+"""Controls: models that are wrong in one Kafka rule each. A walk that has any power to detect must refute them."""

@@ -1,4 +1,4 @@
-"""Wrong models, held to what a cluster did: when each diverged, in one walk or script and in many."""
+"""Checks every wrong model against recorded events: when each diverged, in one walk or script and over many."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from lockstep_model.parameters import Parameters
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """A wrong model, held to the same walk."""
+    """Result of one wrong model on the events of one walk."""
 
     name: str
     says: str
     diverged_after: int | None
-    """So many things that it was told, or None if it could explain them all."""
+    """Number of events up to the divergence; None if the wrong model explains them all."""
     step: int | None
-    """During which step that was."""
+    """Number of the action during which it diverged."""
     seen: str | None
+    """The observation that it does not explain."""
     seconds: float | None = None
-    """How long the walk had been going on at the end of that step."""
+    """Duration of the walk up to the end of that action."""
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """Several numbers, in two."""
+    """Minimum and median of several numbers."""
 
     least: float
     median: float
@@ -43,21 +44,21 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WrongModelFound(msgspec.Struct, frozen=True, kw_only=True):
-    """A wrong model, held to several walks or scripts."""
+    """Result of one wrong model over several walks or scripts."""
 
     name: str
     says: str
     held_to: int
-    """How many walks or scripts there were."""
+    """Number of walks or scripts."""
     diverged_in: tuple[str, ...]
-    """In which of them it did not explain all; none means that it was not told from the right model."""
+    """Those in which it diverged. If empty, nothing told it apart from the right model."""
     steps: Spread | None
-    """How many steps it took, where it diverged."""
+    """Number of actions until it diverged."""
     seconds: Spread | None
 
 
 def controls(walks: Mapping[str, Walked], parameters: Parameters) -> dict[str, list[Control]]:
-    """How far each wrong model could follow each of these walks; one that never diverges takes as long as the walk."""
+    """Check every wrong model against every walk, on all cores. A model that does not diverge reads all events."""
     tasks = [(walked, parameters, wrong.name) for walked in walks.values() for wrong in WRONG_MODELS]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=context) as pool:
@@ -67,12 +68,12 @@ def controls(walks: Mapping[str, Walked], parameters: Parameters) -> dict[str, l
 
 
 def _control(walked: Walked, parameters: Parameters, name: str) -> Control:
-    """In another process, which knows wrong models by their names."""
+    """`control` in a worker process. The wrong model is passed by name, as its functions cannot be pickled."""
     return control(walked, parameters, wrong_model(name))
 
 
 def control(walked: Walked, parameters: Parameters, wrong: WrongModel) -> Control:
-    """How far a wrong model could follow a walk."""
+    """Check one wrong model against the events of a walk."""
     judged = judge(walked.events, wrong.parameters(parameters), wrong.reading, wrong.unconcerned)
     if judged.divergence is None:
         return Control(name=wrong.name, says=wrong.says, diverged_after=None, step=None, seen=None)
@@ -88,12 +89,12 @@ def control(walked: Walked, parameters: Parameters, wrong: WrongModel) -> Contro
 
 
 def step_of(steps: Sequence[Done], events: int) -> int:
-    """The number of the step during which the model was told so many things."""
+    """The number of the action during which the model had this number of events."""
     return bisect_left(steps, events, key=lambda done: done.events) + 1
 
 
 def wrong_models_found(held: Mapping[str, Sequence[Control]]) -> list[WrongModelFound]:
-    """For each wrong model what became of it in all walks or scripts, which have names; as the table has them."""
+    """The result of each wrong model over all walks or scripts, in the order of `WRONG_MODELS`."""
     return [_found(wrong, held) for wrong in WRONG_MODELS] if held else []
 
 

@@ -1,6 +1,6 @@
-"""Models that are wrong in one thing each: a walk that agrees with all of them shows nothing.
+"""Wrong models: each differs from the right model in one Kafka rule. A walk that agrees with all of them shows nothing.
 
-Each is held to what a cluster did, as the right model was told it, and must diverge.
+Each is given the events that the right model was given, and must diverge from the cluster.
 """
 
 from __future__ import annotations
@@ -47,15 +47,19 @@ SEEN_OF_GROUPS = (CoordinatorElected, GroupAsked, GroupAnswered, GroupUnanswered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongModel:
-    """What it believes of Kafka."""
+    """A model with one wrong rule: a changed parameter, a dropped guard, or a misread request."""
 
     name: str
     says: str
     unconcerned: tuple[type[Event], ...] = SEEN_OF_GROUPS
-    """What it is right about, and need not be told: groups touch nothing of the partition, nor it of them."""
+    """Events that are not given to it, since its wrong rule does not concern them.
+
+    A wrong rule about partitions leaves groups right, and the other way round.
+    """
     parameters: Callable[[Parameters], Parameters] = lambda parameters: parameters
+    """Its model parameters, from the right ones."""
     reading: Reading = as_asked
-    """How it reads requests: as others than they are."""
+    """How it reads each request: some as another request than the one that was sent."""
 
 
 def _without(name: str, guard: str, says: str) -> WrongModel:
@@ -173,12 +177,13 @@ WRONG_MODELS = (
     _reading("commits-nothing", "what is committed is not kept", OffsetCommit, offsets=()),
     _with_of_groups("no-room", "a group has room for one member only", max_size=1),
 )
-"""Two that are wrong are not here, for no cluster can be brought to where they show.
+"""Two wrong rules are missing, since no live cluster can be brought to a state in which they show.
 
-A new incarnation that stays in the ISR when it registers, or leaves it: it may not register before its session is over,
-and at that moment the controller fences it anyway. A high watermark that waits for the committed ISR only: whom a
-leader has asked for has just caught up, and is waited for as such until the lag time has passed, which takes as long
-as the session of a leader or a controller that does not answer.
+Whether a new incarnation leaves the ISR when it registers: it cannot register before the old session has expired, and
+at that moment the controller fences the broker and removes it from the ISR anyway. Whether the high watermark waits
+for the maximal ISR or for the committed ISR only: a follower for which the leader has requested the ISR has just caught
+up, and the high watermark waits for every caught-up follower until replica.lag.time.max.ms has passed, which takes as
+long as the session of a leader or a controller that does not respond.
 """
 
 
@@ -192,11 +197,11 @@ def wrong_model(name: str) -> WrongModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """How far a model could follow."""
+    """Result of a model on recorded events."""
 
     divergence: Divergence | None
     events: int
-    """How many it was told, the last one included; not all, if too many states explained them."""
+    """Number of events given to it, the last included; fewer than all after a divergence or a too large belief."""
 
 
 def judge(
@@ -205,7 +210,7 @@ def judge(
     reading: Reading = as_asked,
     unconcerned: tuple[type[Event], ...] = (),
 ) -> Judged:
-    """Tell a model what another was told, but for what it need not be told."""
+    """Give a model the recorded events of a walk, except those of the types in `unconcerned`."""
     told = iter(events)
     began = next(told)
     assert isinstance(began, Began)
@@ -218,6 +223,6 @@ def judge(
                 following.tell(event)
     except Divergence as divergence:
         return Judged(divergence=divergence, events=count)
-    except BeliefTooLarge:  # a wrong model that permits too much: it has not diverged
+    except BeliefTooLarge:  # a wrong model that permits too much has not diverged
         return Judged(divergence=None, events=count)
     return Judged(divergence=None, events=count)

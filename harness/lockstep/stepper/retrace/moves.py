@@ -1,4 +1,7 @@
-"""The actions of a counterexample, read: what both kinds of machines say in words, as moves that can be made."""
+"""Moves: the actions of a counterexample, parsed from the words in which the two state machines name them.
+
+One machine is the published TLA+ specification (KafkaReplication and its variants), the other is our own model.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +13,40 @@ from lockstep.errors import UsageError
 
 
 class Elects(NamedTuple):
-    """The controller elects a leader, which begins a leader epoch."""
+    """The controller elects a leader, in a new leader epoch."""
 
     leader: int
     epoch: int
 
 
 class Fails(NamedTuple):
-    """The controller takes a broker for failed, which in the published specification begins a leader epoch."""
+    """The controller removes a failed broker from the ISR. In the published specification the leader epoch rises."""
 
     broker: int
     epoch: int
 
 
 class SessionEnds(NamedTuple):
-    """The controller has not heard of a broker for too long."""
+    """A broker's session expires."""
 
     broker: int
 
 
 class HeardAgain(NamedTuple):
+    """A broker's heartbeats arrive again."""
+
     broker: int
 
 
 class Learns(NamedTuple):
-    """A broker learns what the controller decided, in the published specification up to this leader epoch."""
+    """A broker applies the controller's decisions; in the published specification those up to this leader epoch."""
 
     broker: int
     epoch: int | None = None
 
 
 class Follows(NamedTuple):
-    """A broker learns whom to follow in a leader epoch, and looks into its log."""
+    """A broker becomes follower of this leader in a leader epoch, and truncates its log if it must."""
 
     broker: int
     leader: int
@@ -49,71 +54,77 @@ class Follows(NamedTuple):
 
 
 class Writes(NamedTuple):
-    """A client writes to whom it takes for the leader."""
+    """A producer writes a record to a broker that may be a deposed leader."""
 
     leader: int
 
 
 class Fetches(NamedTuple):
+    """A follower fetches from a leader, and appends or truncates."""
+
     follower: int
     leader: int
 
 
 class Commits(NamedTuple):
-    """A leader raises its high watermark."""
+    """A leader advances its high watermark."""
 
     leader: int
 
 
 class Leaves(NamedTuple):
-    """A leader takes a follower out of the ISR."""
+    """A leader removes a follower from the ISR."""
 
     leader: int
     follower: int
 
 
 class Joins(NamedTuple):
-    """A leader takes a follower into the ISR."""
+    """A leader adds a follower to the ISR."""
 
     leader: int
     follower: int
 
 
 class LagPasses(NamedTuple):
-    """The lag time passes for followers, and the leader asks for an ISR without them where it may."""
+    """replica.lag.time.max.ms passes for followers: the leader may request an ISR without them."""
 
     leader: int
 
 
 class AskedFor(NamedTuple):
-    """The ISR that a leader asks for reaches the controller, and its answer is under way."""
+    """A leader's AlterPartition reaches the controller, whose response is in flight."""
 
     leader: int
 
 
 class Answered(NamedTuple):
-    """The controller's answer reaches the leader."""
+    """The controller's AlterPartition response reaches the leader."""
 
     leader: int
 
 
 class AnswerLost(NamedTuple):
-    """It does not, and the leader asks again."""
+    """The AlterPartition response is lost: the leader sends the request again."""
 
     leader: int
 
 
 class Killed(NamedTuple):
+    """A broker's process is killed. Its log survives in the page cache."""
+
     broker: int
 
 
 class LosesPower(NamedTuple):
-    """A broker's machine dies, and the end of its log with it."""
+    """A broker's machine loses power: the end of its log, which was not flushed, is lost."""
 
     broker: int
 
 
 class Starts(NamedTuple):
+    """A broker starts again."""
+
     broker: int
 
 
@@ -139,7 +150,7 @@ Move: TypeAlias = (
 )
 
 _READ: tuple[tuple[str, Callable[..., Move]], ...] = (
-    # As the published specification says it
+    # Actions of the published specification
     (r"the controller elects (\d+), epoch (\d+)", Elects),
     (r"the controller sees (\d+) fail, epoch (\d+)", Fails),
     (r"(\d+) becomes leader, epoch (\d+)", Learns),
@@ -149,9 +160,9 @@ _READ: tuple[tuple[str, Callable[..., Move]], ...] = (
     (r"(\d+) takes (\d+) out of the ISR", Leaves),
     (r"(\d+) takes (\d+) into the ISR", Joins),
     (r"(\d+) truncates as (\d+) has it", Fetches),
-    # As both say it
+    # Actions of both
     (r"(\d+) fetches from (\d+)", Fetches),
-    # As our machine says it
+    # Actions of our model
     (r"the session of (\d+) ends", SessionEnds),
     (r"(\d+) is heard again", HeardAgain),
     (r"(\d+) learns what the controller decided", Learns),
@@ -172,7 +183,7 @@ class NotReplayable(UsageError):
 
 
 def read(action: str) -> Move:
-    """What an action of a trace is."""
+    """Parse an action of a trace."""
     for pattern, move in _READ:
         if (matched := re.fullmatch(pattern, action)) is not None:
             return move(*map(int, matched.groups()))

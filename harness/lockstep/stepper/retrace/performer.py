@@ -1,8 +1,8 @@
-"""A counterexample as a script: each of its moves, made on a live cluster as far as that lets it be made.
+"""A counterexample as a script: each of its moves is brought about on a live cluster, as far as Kafka lets it.
 
-Nothing happens on such a cluster that the trace does not say: followers are cut off from their leaders, brokers do not
-hear of decisions, and what leaders ask for does not reach the controller. Each move lets pass what it is about, looks
-whether that came about, and no more passes.
+By default nothing happens that the trace does not say: Fetch between replicas, metadata for brokers and AlterPartition
+are all blocked. Each move unblocks the requests or responses that it needs, probes whether the effect came about, and
+blocks them again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from lockstep_model.partition.produce import Produced
 
 
 class Outcome(StrEnum):
-    """What became of an action of a trace."""
+    """Result of one action of a trace on the live cluster."""
 
     DONE = "done"
     SO_ALREADY = "so already"
@@ -69,18 +69,18 @@ class Outcome(StrEnum):
 
 
 class Performed(msgspec.Struct, frozen=True, kw_only=True):
-    """An action of a trace, and what came of it."""
+    """An action of a trace with its result on the live cluster."""
 
     position: int
-    """Where it stands in the trace, from 1 on; they are taken in another order where none else can be."""
+    """Position in the trace, counted from 1. The schedule may take actions in another order."""
     action: str
     outcome: Outcome
     seen: str
-    """What was done, or what stood in the way."""
+    """What was observed: the effect, or why Kafka did not take the action."""
 
 
 class Performance:
-    """One trace on one topic: a script, and what became of each action."""
+    """One trace on one topic: its script, and the result of each action."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -88,13 +88,13 @@ class Performance:
         self.performed: list[Performed] = []
         self._ids: tuple[int, ...] = ()
         self._epochs: dict[int, int] = {}
-        """The leader epochs that decisions began on the cluster, by those of the trace."""
+        """Leader epochs of the cluster, by those of the trace."""
         self._untold: set[int] = set()
-        """Whom ZooKeeper's controller tells nothing, because their sessions are over."""
+        """Brokers with an expired session in ZooKeeper mode: the controller sends them no LeaderAndIsr."""
         self._position = 0
 
     def script(self, setting: Setting, now: Situation) -> Steps[None]:
-        """Bring the beginning about, make all moves, look, and let everything go on."""
+        """Prepare the initial state, make all moves, read every replica, then unblock everything and recover."""
         self._ids = now.replicas
         now = yield from prepare(self.trace, setting, now)
         for placed in self.moves:
@@ -132,7 +132,7 @@ class Performance:
                 return (yield from self._minor(setting, now, move))
 
     def _minor(self, setting: Setting, now: Situation, move: Move) -> Steps[tuple[Outcome, str]]:
-        """Moves that our machine has, and the published one has not."""
+        """Moves of our model that the published specification does not have."""
         broker = self._ids[move[0]]
         match move:
             case moves.SessionEnds():
@@ -164,7 +164,7 @@ class Performance:
                 return Outcome.DONE, done.seen
             case moves.Starts():
                 yield Release(broker=broker, talk=Talk.METADATA)
-                if broker in self._untold:  # it needs ZooKeeper to start at all
+                if broker in self._untold:  # a broker cannot start without ZooKeeper
                     self._untold.discard(broker)
                     yield Release(broker=broker, talk=Talk.HEARTBEATS)
                 yield Start(broker=broker)
@@ -184,7 +184,7 @@ class Performance:
         return Outcome.DONE, f"it leads in epoch {now.leader_epoch}"
 
     def _elected(self, now: Situation, leader: int) -> Steps[Situation]:
-        """Whom the controller elects is the first of the assignment, if that is in sync."""
+        """Have a broker elected: put it first in the assignment, then request a preferred election."""
         order = (leader, *(id_ for id_ in now.replicas if id_ != leader))
         if now.replicas != order:
             yield Reassign(replicas=order)
@@ -196,7 +196,11 @@ class Performance:
         raise NotReached(f"{leader} should lead: {done.seen}")
 
     def _fails(self, now: Situation, broker: int, epoch: int) -> Steps[tuple[Outcome, str]]:
-        """Where only the ISR shrinks the epoch does not rise with it: somebody else leads for a moment."""
+        """Have a broker removed from the ISR, and the leader epoch raised.
+
+        KRaft does not raise the leader epoch when only the ISR shrinks (metadata version 3.6 and later). Then another
+        ISR member is made leader for a moment, and the old leader is elected again.
+        """
         before = now
         now = yield from out_of_isr(broker)
         others = [id_ for id_ in now.replicas if id_ in now.isr - {now.leader}]
@@ -214,7 +218,11 @@ class Performance:
         return (yield from wait(Until.REGISTERED))
 
     def _learns(self, now: Situation, broker: int, epoch: int | None) -> Steps[tuple[Outcome, str]]:
-        """In ZooKeeper mode it must be heard again first, whatever the trace says."""
+        """Let a broker apply the latest decisions, then block its metadata again.
+
+        In ZooKeeper mode its session must be restored first, whatever the trace says. A live broker always applies the
+        newest decision; where the trace has it learn an older leader epoch only, the move is not done.
+        """
         if broker in self._untold:
             now = yield from self._heard_again(broker)
         yield from hears(now, broker)
@@ -227,7 +235,7 @@ class Performance:
         return Outcome.DONE, f"it is in epoch {known}"
 
     def _follows(self, now: Situation, move: moves.Follows) -> Steps[tuple[Outcome, str]]:
-        """Where a follower truncates by whom it follows it must be able to ask that one."""
+        """Let a broker become follower. Where the trace truncates its log, its Fetch to the leader is unblocked."""
         broker, leader = self._ids[move.broker], self._ids[move.leader]
         outcome, seen = yield from self._learns(now, broker, move.epoch)
         before, after = (self.trace.log(move.broker, at) for at in (self._position, self._position + 1))
@@ -249,7 +257,7 @@ class Performance:
         else:
             _, done = yield Write(broker=leader, acks=-1)
             if done.reply is None:
-                yield from read(leader, 0, Reach.LOG_END)  # so that it is known to be there
+                yield from read(leader, 0, Reach.LOG_END)  # the record is then observed in the leader's log
                 return Outcome.DONE, done.seen
             produced = reply(done, Produced)
             if produced.error is Error.NOT_ENOUGH_REPLICAS:
@@ -259,9 +267,10 @@ class Performance:
         return (Outcome.DONE, f"at {produced.offset}") if written else (Outcome.NOT_DONE, produced.error.name)
 
     def _fetches(self, now: Situation, move: moves.Fetches) -> Steps[tuple[Outcome, str]]:
-        """A live follower fetches all at once.
+        """Let a follower fetch. A live follower fetches everything up to the leader's LEO at once.
 
-        Where the trace lets it have a part, and its leader asks for it then, only its requests pass.
+        Where the trace gives it only a part of that, and has an AlterPartition as well, only its Fetch requests pass
+        and no response does: the leader learns the follower's LEO, and the follower gets no records.
         """
         follower, leader = self._ids[move.follower], self._ids[move.leader]
         at = self._position + 1
@@ -280,6 +289,7 @@ class Performance:
         return Outcome.DONE if came and not why else Outcome.NOT_DONE, seen
 
     def _commits(self, leader: int) -> Steps[tuple[Outcome, str]]:
+        """Wait for the leader's high watermark to reach that of the trace."""
         expected = RECORDS_BEFORE + self.trace.high_watermark(leader, self._position + 1)
         for _ in range(LOOKS // 2):
             _, told = yield from read(self._ids[leader], 0)
@@ -289,7 +299,7 @@ class Performance:
         return Outcome.NOT_DONE, f"it stays at {told.high_watermark}"
 
     def _joins(self, leader: int, follower: int) -> Steps[tuple[Outcome, str]]:
-        """The leader hears how far the follower is, which gets no more."""
+        """Let the leader add a follower to the ISR: its Fetch requests pass, no Fetch response does."""
         yield Mend(follower=follower, leader=leader, answers=False)
         yield Release(broker=leader, talk=Talk.ISR_REQUESTS)
         now = yield from until(lambda now: follower in now.isr)
@@ -298,6 +308,7 @@ class Performance:
         return Outcome.DONE if follower in now.isr else Outcome.NOT_DONE, partition_in_words(now)
 
     def _asked_for(self, now: Situation, leader: int) -> Steps[tuple[Outcome, str]]:
+        """Let the leader's AlterPartition reach the controller, until the ISR changes."""
         before = now.isr
         yield Release(broker=leader, talk=Talk.ISR_REQUESTS)
         now = yield from until(lambda now: now.isr != before)

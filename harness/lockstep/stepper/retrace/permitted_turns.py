@@ -1,7 +1,7 @@
-"""Bad turns that Kafka is known to take: what is broken by each, and where that is written down.
+"""Counterexamples that Kafka is known to follow: the invariants that each violates, and the finding that documents it.
 
-One that is taken as it is written down is permitted, as a loss with acks=1 is: it is told, and no run fails by it.
-Anything else that breaks there is a violation, and one that is no longer taken is told, too.
+A violation that is exactly the documented one is permitted, as a loss with acks=1 is: the run reports it and passes.
+Any other violation fails the run. A documented violation that no longer occurs is reported, too.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ FINDINGS = "docs/findings.md"
 
 
 class Known(NamedTuple):
-    """A bad turn that Kafka takes in one mode."""
+    """A counterexample that Kafka is known to follow in one mode."""
 
     mode: Mode
     breaks: frozenset[str]
-    """The promises that are not kept then, and no others."""
+    """Exactly the invariants that are violated then."""
     heading: str
 
     @property
     def finding(self) -> str:
-        """Where it is written down."""
+        """The page and heading that document it."""
         return f"{FINDINGS}: {self.heading}"
 
     def permits(self, broken: Iterable[str]) -> bool:
-        """Whether this is what is known to be broken, and nothing else."""
+        """Whether these are exactly the documented violations."""
         return frozenset(broken) == self.breaks
 
 
 PERMITTED: Mapping[str, Known] = {
     "kip320:hw-epoch": Known(
-        Mode.KRAFT,  # ZooKeeper's controller tells of every leader, one after the other
+        Mode.KRAFT,  # the ZooKeeper-mode controller sends LeaderAndIsr for every leader in turn
         frozenset({invariants.LEADER_CANDIDATE_COMPLETENESS}),
         "A leader that missed a leader in between commits what a member of the ISR has truncated",
     ),
 }
-"""By the names of the counterexamples."""
+"""Known violations by the name of the counterexample."""
 
 
 def known_of(name: str, mode: Mode) -> Known | None:
-    """What is known of the bad turn of a counterexample."""
+    """The known violation of a counterexample in this mode, if there is one."""
     known = PERMITTED.get(name)
     return known if known is not None and known.mode is mode else None

@@ -1,4 +1,4 @@
-"""Steps that look: in which epoch a broker is, what it has, what stands between it and its leader."""
+"""Probes: requests that show a broker's leader epoch, its log, and the error that its leader returns to it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from lockstep_model.partition.offsets import EndOfEpoch
 
 LOOKS = 20
 LOOK_MS = 100
-"""So often it is looked for what a move should bring about, before it is said that the cluster does not do it."""
+"""Number and interval of probes for the effect of a move, before it counts as not done by Kafka."""
 LONG_LOOKS = 150
-"""So often for what must come about."""
+"""Number of probes for an effect that must come about."""
 
 
 def epoch_answer(broker: int, leader_epoch: int) -> Steps[Error]:
+    """The error of an OffsetForLeaderEpoch with this currentLeaderEpoch."""
     _, done = yield AskEpochEnd(broker=broker, epoch=leader_epoch, leader_epoch=leader_epoch)
     return reply(done, EndOfEpoch).error
 
 
 def known_epoch(now: Situation, broker: int) -> Steps[int]:
-    """In which leader epoch a broker is: it tells whoever is in another."""
+    """A broker's leader epoch: the only currentLeaderEpoch to which it responds without an epoch error."""
     for epoch in range(now.leader_epoch, -1, -1):
         error = yield from epoch_answer(broker, epoch)
         if error not in (Error.UNKNOWN_LEADER_EPOCH, Error.FENCED_LEADER_EPOCH):
@@ -32,14 +33,14 @@ def known_epoch(now: Situation, broker: int) -> Steps[int]:
 
 
 def refusal(now: Situation, follower: int, leader: int) -> Steps[str]:
-    """What a leader answers to somebody who knows what this follower knows; nothing if it is no error."""
+    """The error, in words, that a leader returns to a request with the follower's leader epoch; empty if none."""
     known = yield from known_epoch(now, follower)
     error = yield from epoch_answer(leader, known)
     return "" if error is Error.NONE else f": refused with {error.name}, as it is in epoch {known}"
 
 
 def hears(now: Situation, broker: int) -> Steps[None]:
-    """Let a broker hear of what was decided, until it is in the newest leader epoch."""
+    """Unblock metadata for a broker until it is in the newest leader epoch."""
     yield Release(broker=broker, talk=Talk.METADATA)
     for _ in range(LONG_LOOKS):
         if (yield from epoch_answer(broker, now.leader_epoch)) is not Error.UNKNOWN_LEADER_EPOCH:
@@ -49,13 +50,14 @@ def hears(now: Situation, broker: int) -> Steps[None]:
 
 
 def equal(follower: int, leader: int) -> Steps[bool]:
+    """Whether the logs of follower and leader have the same records."""
     _, mine = yield from read(follower, 0, Reach.LOG_END)
     _, others = yield from read(leader, 0, Reach.LOG_END)
     return mine.error is Error.NONE and mine.records == others.records
 
 
 def comes_to(follower: int, leader: int) -> Steps[bool]:
-    """Whether a follower comes to have what its leader has, and the leader to know it."""
+    """Whether a follower's log becomes equal to its leader's. Then waits for the next Fetch to tell the leader so."""
     for _ in range(LOOKS):
         if (yield from equal(follower, leader)):
             yield Idle(ms=PATIENT_MS)
@@ -65,7 +67,7 @@ def comes_to(follower: int, leader: int) -> Steps[bool]:
 
 
 def complete(broker: int, leader: int) -> Steps[None]:
-    """Look until a replica has what the leader has, and knows all of it to be committed."""
+    """Probe until a replica's log equals the leader's, and its high watermark is its LEO."""
     for _ in range(LONG_LOOKS):
         _, mine = yield from read(broker, 0, Reach.LOG_END)
         if (yield from equal(broker, leader)) and mine.high_watermark == len(mine.records):
@@ -75,7 +77,7 @@ def complete(broker: int, leader: int) -> Steps[None]:
 
 
 def until(come_about: Callable[[Situation], bool], looks: int = 2 * LOOKS) -> Steps[Situation]:
-    """Look for a while until something is so, or is not."""
+    """Probe until a condition holds, or the probes are used up. Returns the last situation either way."""
     for _ in range(looks):
         now, _ = yield Idle(ms=LOOK_MS)
         if come_about(now):

@@ -1,7 +1,7 @@
-"""The promises that counterexamples break, looked for in all that was seen of a live cluster.
+"""Promises: the invariants that counterexamples violate, checked on the events of a walk.
 
-What a cluster was seen to do are the events of a walk, so no cluster is needed here. A promise is kept as far as was
-looked: a record is known to be committed when some replica's high watermark was seen behind it.
+Only events are needed, no cluster. A violation is found only where it was observed: a record counts as committed when
+some replica's high watermark was observed above it.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ CALLED = {
     "log-mismatch": invariants.COMMITTED_READS_STABLE,
     invariants.LOG_MATCHING: invariants.COMMITTED_READS_STABLE,
 }
-"""What we call an invariant of the published specification, as far as it can be seen."""
+"""Our name of an invariant of the published specification, or of the nearest one that can be observed."""
 UNSEEN = frozenset({invariants.ONLY_ELIGIBLE_ASKED_FOR})
-"""What a leader asks for is not seen, only what it is granted."""
+"""Invariants that cannot be observed: an AlterPartition request is not, only the ISR that the controller grants."""
 
 
 class Broken(NamedTuple):
-    """A promise that was not kept, and by what that was seen."""
+    """A violated invariant, and the observation that shows it."""
 
     promise: str
     evidence: str
 
 
 class _Look(NamedTuple):
-    """A replica, as it was seen as a whole."""
+    """An observation of a replica's whole log and its high watermark."""
 
     at: int
-    """By which event."""
+    """Index of the event."""
     broker: BrokerId
     records: tuple[tuple[Epoch, int], ...]
     high_watermark: int
     controller: Controller
-    """What the controller was last seen to know then."""
+    """The controller's state as last observed before."""
     next: Controller
-    """What it was seen to know next: it may have been so already."""
+    """The controller's next observed state, which it may have had already."""
 
     @property
     def candidate(self) -> bool:
-        """Whether it might certainly have been elected."""
+        """Whether the replica certainly was in ISR or ELR, and so could be elected."""
         return all(self.broker in known.partition.isr | known.partition.elr for known in (self.controller, self.next))
 
     @property
@@ -68,7 +68,7 @@ class _Look(NamedTuple):
 
 
 def broken(events: Sequence[Events], parameters: Parameters) -> list[Broken]:
-    """The promises that a cluster was seen not to keep, in the order in which that was seen."""
+    """The invariants that a cluster was observed to violate, invariant by invariant."""
     looks = list(_looks(events))
     return [
         *_of_controller(events, parameters),
@@ -99,7 +99,7 @@ def _looks(events: Sequence[Events]) -> Iterator[_Look]:
 
 
 def _of_controller(events: Sequence[Events], parameters: Parameters) -> Iterator[Broken]:
-    """What the controller promises by itself, as the model's own invariants say it."""
+    """Invariants of the controller's state: leader in ISR, no fenced broker in the ISR (KRaft), monotone epochs."""
     before: Metadata | None = None
     for _, controller in _decisions(events):
         now = Metadata(log=(controller,), known=())
@@ -114,7 +114,7 @@ def _of_controller(events: Sequence[Events], parameters: Parameters) -> Iterator
 
 
 def _of_committed(looks: Sequence[_Look]) -> Iterator[Broken]:
-    """What was committed stays, on all that may be elected."""
+    """Committed records stay the same, and every replica that could be elected has them."""
     committed: tuple[tuple[Epoch, int], ...] = ()
     for look in looks:
         seen = look.records[: look.high_watermark]
@@ -148,7 +148,7 @@ def _of_high_watermarks(looks: Sequence[_Look]) -> Iterator[Broken]:
 
 
 def _of_small_isrs(events: Sequence[Events], looks: Sequence[_Look], parameters: Parameters) -> Iterator[Broken]:
-    """A leader that refuses acks=all knows that its ISR is too small: while it is, nothing is committed."""
+    """A leader that returned NOT_ENOUGH_REPLICAS does not advance its high watermark until the ISR changes."""
     if not parameters.hw_gate:
         return
     for at, leader in _refusals(events):
@@ -161,14 +161,14 @@ def _of_small_isrs(events: Sequence[Events], looks: Sequence[_Look], parameters:
 
 
 def _refusals(events: Sequence[Events]) -> Iterator[tuple[int, BrokerId]]:
-    """When who refused a write because too few are in its ISR."""
+    """Each NOT_ENOUGH_REPLICAS response: the index of its event, and the broker."""
     for at, event in enumerate(events):
         if isinstance(event, Exchanged) and event.reply.back() == Produced(Error.NOT_ENOUGH_REPLICAS):
             yield at, event.broker
 
 
 def _of_acknowledged(events: Sequence[Events], looks: Sequence[_Look]) -> Iterator[Broken]:
-    """What a producer with acks=all was told to be written is committed by the leader that said so."""
+    """A record acknowledged with acks=all is below the high watermark of the leader that acknowledged it."""
     for value, at, leader in _acknowledged(events):
         later = (look for look in looks if look.at > at and look.broker == leader and look.leads)
         for look in later:
@@ -178,7 +178,7 @@ def _of_acknowledged(events: Sequence[Events], looks: Sequence[_Look]) -> Iterat
 
 
 def _acknowledged(events: Sequence[Events]) -> Iterator[tuple[int, int, BrokerId]]:
-    """The values that were written with acks=all and answered without an error, when, and by whom."""
+    """Values acknowledged with acks=all, each with the index of the response's event and the leader."""
     open_: dict[int, Sent] = {}
     for at, event in enumerate(events):
         match event:

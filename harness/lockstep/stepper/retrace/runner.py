@@ -1,4 +1,7 @@
-"""One counterexample on a live cluster, and whether Kafka took the bad turn."""
+"""Replays one counterexample on a live cluster, and decides whether Kafka took its bad turn.
+
+The bad turn of a counterexample is the step by which the broken protocol violates an invariant.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from lockstep.stepper.walk.runner import Walked, parameters_of, scripted, timing
 from lockstep_model.parameters import Parameters
 
 REPLAY_OVERRIDES = SCRIPT_OVERRIDES
-"""Clusters for counterexamples are like those for scripts: the lag time passes soon."""
+"""Broker configs for replays, the same as for conformance scripts: a short replica.lag.time.max.ms."""
 
 
 class Turn(StrEnum):
@@ -32,17 +35,17 @@ class Turn(StrEnum):
 
     TAKEN = "taken"
     UNDECIDED = "undecided"
-    PERMITTED = "permitted"  # taken, as it is known to be
+    PERMITTED = "permitted"  # taken, exactly as documented
     NOT_TAKEN = "not taken"
 
     @property
     def verdict(self) -> str:
-        """What it makes of the run."""
+        """The verdict on the replay."""
         return {"taken": "violation", "undecided": "undecided"}.get(self, "pass")
 
 
 class Told(StrEnum):
-    """Whether a model without the guard that the trace lacks was told apart from Kafka by this."""
+    """Whether the model without the guard that the trace lacks diverges on the events of this replay."""
 
     APART = "diverged"
     NOT_APART = "explains it too"
@@ -52,24 +55,28 @@ class Told(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What came of a counterexample."""
+    """A counterexample that was replayed, and its result."""
 
     trace: Trace
     brokers: tuple[int, ...]
-    """The ids of the brokers that the trace numbers from 0 on."""
+    """Ids of the brokers that play brokers 0, 1, ... of the trace."""
     walked: Walked
     performed: tuple[Performed, ...]
     broken: tuple[Broken, ...]
-    """Every promise that was seen not to be kept."""
+    """Every invariant that was observed to be violated."""
     not_reached: str | None
+    """Why the replay could not be completed, if so."""
     broken_model: Told
     known: Known | None
-    """What is known of Kafka's taking the bad turn."""
+    """The documented violation of this counterexample, if Kafka is known to follow it."""
     attempts: int = 1
 
     @property
     def turn(self) -> Turn:
-        """What is known of Kafka is permitted only where all was seen to the end, which the right model explains."""
+        """Whether Kafka took the bad turn.
+
+        A documented violation is permitted only if the replay was completed and the right model explains every event.
+        """
         permitted = self.known is not None and self.known.permits(one.promise for one in self.broken)
         if self.walked.divergence is not None or (self.broken and not permitted):
             return Turn.TAKEN
@@ -79,24 +86,24 @@ class Replayed:
 
     @property
     def notice(self) -> str | None:
-        """What should be looked into, though no promise is broken by it."""
+        """A notice if a documented violation did not occur: Kafka may have fixed it."""
         if self.known is None or self.turn is not Turn.NOT_TAKEN:
             return None
         return f"Kafka is known to take the bad turn of {self.trace.name}, and did not: look into {self.known.finding}"
 
     @property
     def promise(self) -> str:
-        """The promise that the trace breaks, by the name that it has here."""
+        """The invariant that the trace violates, by our name."""
         return CALLED.get(self.trace.breaks, self.trace.breaks)
 
     @property
     def is_seen(self) -> bool:
-        """Whether it could be seen on a live cluster that it is broken."""
+        """Whether a violation of that invariant can be observed on a live cluster."""
         return self.promise not in UNSEEN
 
     @property
     def evidence(self) -> str | None:
-        """Why the bad turn was taken, or why that is not known."""
+        """The observed violation or divergence, or the reason why the replay is undecided."""
         if self.turn is Turn.UNDECIDED:
             return self.not_reached or self.walked.undecided
         if self.broken:
@@ -113,7 +120,7 @@ def replay(
     *,
     wrong: WrongModel | None = None,
 ) -> Replayed:
-    """Replay a counterexample on a fresh topic; again, if it came to no end."""
+    """Replay a counterexample on a new topic; again while the result is undecided, up to `ATTEMPTS` times."""
     for attempt in range(1, ATTEMPTS + 1):
         replayed = replace(_replay(cluster, trace, on_step, wrong), attempts=attempt)
         if replayed.turn is not Turn.UNDECIDED:
@@ -136,7 +143,7 @@ def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wro
             not_reached = str(error)
 
     walked = walk(cluster, scripted(script), parameters, on_step, replicas=replicas, wrong=wrong)
-    delete(cluster, walked.topic)  # leaders ask for the ISRs of all their partitions at once
+    delete(cluster, walked.topic)  # AlterPartition covers all partitions of a leader
     return Replayed(
         trace=trace,
         brokers=replicas,
@@ -150,16 +157,16 @@ def _replay(cluster: Cluster, trace: Trace, on_step: Callable[[Done], None], wro
 
 
 def played_by(cluster: Cluster, trace: Trace) -> tuple[int, ...]:
-    """The brokers that are those of the trace.
+    """The brokers that play those of the trace.
 
-    In ZooKeeper mode none of them is the controller: what that one decides, and what it asks of itself, passes no link.
+    In ZooKeeper mode the controller is not among them: its requests to itself pass no link that could be blocked.
     """
     others = {controller(cluster).spec.id} if cluster.spec.mode is Mode.ZK else set()
     return tuple(id_ for id_ in cluster.broker_ids if id_ not in others)[: trace.brokers]
 
 
 def _held(walked: Walked, parameters: Parameters, lacks: str | None) -> Told:
-    """Hold the model that lacks the guard to what was seen."""
+    """Check the events against the model that lacks the guard."""
     if lacks is None:
         return Told.NONE
     try:

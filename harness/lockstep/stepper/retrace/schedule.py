@@ -1,9 +1,9 @@
-"""In which order the actions of a counterexample are taken on a cluster.
+"""The order in which the actions of a counterexample are taken on a live cluster.
 
-A trace may have the controller decide long before anybody hears of it, in any order: a LeaderAndIsr request of the
-published specification can be read for ever. A broker of a real cluster hears of what was decided last. So decisions
-are put off until somebody learns of them or until the ISR changes, and what is learned comes before the next one where
-the learner does nothing in between. The broken machine could go this way too, as far as its replicas can tell.
+In the published specification a broker may apply any LeaderAndIsr request ever sent, however old. A live broker applies
+the controller's latest decision. So a decision is deferred until a broker learns of it or the ISR changes, and a
+broker's learning is moved ahead of the next decision, if that broker does nothing in between. The broken protocol
+permits this order as well: to each replica it looks the same.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from lockstep.stepper.retrace.moves import (
 
 
 class Placed(NamedTuple):
-    """A move, and the position of its action in the trace, from 0 on."""
+    """A move, and the position of its action in the trace, counted from 0."""
 
     move: Move
     position: int
     version: int | None = None
-    """Which version of the partition the controller decides on by it, or which a broker learns."""
+    """The version of the partition that the controller decides, or that a broker learns, by this move."""
 
 
 def ordered(moves: Sequence[Placed]) -> tuple[Placed, ...]:
-    """The same moves, in an order in which they can be made."""
+    """The same moves, in an order that a live cluster can take."""
     taken: list[Placed] = []
     undecided: list[Placed] = []
     for placed in moves:
@@ -52,7 +52,7 @@ def ordered(moves: Sequence[Placed]) -> tuple[Placed, ...]:
 
 
 def _needed(placed: Placed, undecided: Sequence[Placed]) -> int:
-    """How many of the decisions that were put off must come before a move."""
+    """How many of the deferred decisions must come before a move."""
     if isinstance(placed.move, Leaves | Joins):
         return len(undecided)
     if isinstance(placed.move, Learns | Follows):
@@ -61,21 +61,21 @@ def _needed(placed: Placed, undecided: Sequence[Placed]) -> int:
 
 
 def _place(learning: Placed, taken: Sequence[Placed]) -> int:
-    """Before the decision after the one that is learned of, unless the learner has done something since."""
+    """The index before the first later decision; the end, if the learning broker has acted since that decision."""
     later = (at for at, placed in enumerate(taken) if _later(placed, learning))
     place = next(later, len(taken))
     return len(taken) if any(_does(learning.move[0], placed.move) for placed in taken[place:]) else place
 
 
 def _later(placed: Placed, learning: Placed) -> bool:
-    """Whether a decision comes after the one that is learned of."""
+    """Whether a decision is later than the one that a broker learns of."""
     if placed.version is None or learning.version is None or isinstance(placed.move, Learns | Follows):
         return False
     return placed.version > learning.version
 
 
 def _does(broker: int | None, move: Move) -> bool:
-    """Whether a broker has part in what happens, other than being decided upon."""
+    """Whether a broker acts in this move. The subject of a controller decision does not."""
     match move:
         case Elects() | Fails() | SessionEnds() | HeardAgain():
             return False

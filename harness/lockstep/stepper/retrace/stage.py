@@ -1,4 +1,4 @@
-"""How a cluster is brought to where a counterexample begins, and what is looked at and let go on when it is over."""
+"""Brings a cluster to the initial state of a counterexample; reads all replicas and lets it recover at the end."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from lockstep.stepper.retrace.traces import Trace
 from lockstep.stepper.walk.generator import Situation
 
 Brokers: TypeAlias = tuple[int, ...]
-"""The replicas, in the order of the trace's brokers."""
+"""Broker ids of the replicas, in the order of the trace's brokers."""
 
 WITHHELD = (Talk.METADATA, Talk.ISR_REQUESTS, Talk.ISR_ANSWERS)
-"""What does not pass between a broker and its controller unless a move says so."""
+"""Requests and responses between broker and controller that are blocked unless a move unblocks them."""
 RECORDS_BEFORE = 1
-"""How many records are there before the trace begins."""
+"""Number of records in every log before the trace begins."""
 HEARD_MS = 500
-"""A broker has read by then what it has heard of."""
+"""Time for a broker to apply metadata that it has received."""
 
 
 def prepare(trace: Trace, setting: Setting, now: Situation) -> Steps[Situation]:
-    """One record is on all replicas; then nothing happens by itself. Some may be out of the ISR."""
+    """Replicate one record to all replicas, bring the ISR to that of the trace, then block everything."""
     ids = now.replicas
     now = yield from begin(now)
     for id_ in ids:
@@ -42,7 +42,7 @@ def prepare(trace: Trace, setting: Setting, now: Situation) -> Steps[Situation]:
     for id_ in ids[trace.in_sync :]:
         now = yield from out_of_isr(id_)
     if trace.in_sync < trace.brokers:
-        yield Idle(ms=2 * setting.lag_ms)  # nobody waits any longer for who was in sync before
+        yield Idle(ms=2 * setting.lag_ms)  # the high watermark no longer waits for them
     yield Idle(ms=HEARD_MS)
     for id_ in ids:
         for talk in WITHHELD:
@@ -53,7 +53,7 @@ def prepare(trace: Trace, setting: Setting, now: Situation) -> Steps[Situation]:
 
 
 def out_of_isr(broker: int) -> Steps[Situation]:
-    """Its session ends, and it is heard again: then it runs, and is not in the ISR."""
+    """Let a broker's session expire and be restored: it then runs, and is not in the ISR."""
     yield Withhold(broker=broker, talk=Talk.HEARTBEATS)
     now = yield from wait(Until.FENCED)
     yield Release(broker=broker, talk=Talk.HEARTBEATS)
@@ -63,7 +63,7 @@ def out_of_isr(broker: int) -> Steps[Situation]:
 
 
 def look(ids: Brokers, now: Situation) -> Steps[None]:
-    """At every replica, as the trace leaves it."""
+    """Read every running replica's log as the trace leaves it."""
     if now.open_writes:
         yield Wait(until=Until.ANSWERS)
     for id_ in ids:
@@ -72,7 +72,7 @@ def look(ids: Brokers, now: Situation) -> Steps[None]:
 
 
 def go_on(ids: Brokers, now: Situation) -> Steps[None]:
-    """Everything may happen again: all that was committed must be everywhere in the end."""
+    """Unblock everything, and wait until all replicas are in the ISR with equal, fully committed logs."""
     for id_ in sorted(now.ended):
         yield Release(broker=id_, talk=Talk.METADATA)
         yield Start(broker=id_)
@@ -88,7 +88,7 @@ def go_on(ids: Brokers, now: Situation) -> Steps[None]:
     leader = now.leader
     for follower in frozenset(ids) - {leader}:
         now, _ = yield Mend(follower=follower, leader=leader)
-        yield from comes_to(follower, leader)  # and the belief stays small
+        yield from comes_to(follower, leader)  # one at a time keeps the belief small
     yield from _joined(ids, now)
     for id_ in ids:
         yield from complete(id_, leader)

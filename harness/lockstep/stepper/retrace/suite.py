@@ -1,4 +1,4 @@
-"""Counterexamples as a run of their own: one fresh cluster, a topic for each, a run directory, what Kafka did."""
+"""Replays several counterexamples as one run: a fresh cluster, a topic for each, and a verdict on all of them."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from lockstep.stepper.retrace.traces import PUBLISHED, Trace, find, names
 from lockstep.stepper.session import Ended, Session, WalkVerdict, open_session, save_verdict, seconds_of, worst
 
 BROKERS = 3
-"""No counterexample has more."""
+"""Largest number of brokers in any counterexample."""
 
 
 class TraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one counterexample; its steps and events are in `traces/<its name>`."""
+    """Result of one counterexample. Its steps and events are in `traces/<its name>`."""
 
     name: str
     breaks: str
-    """What the broken machine breaks, by the name that it has in the specification."""
+    """The invariant that the broken protocol violates, by its name in the specification."""
     seen: bool
-    """Whether a live cluster lets see that it is broken."""
+    """Whether a violation of it can be observed on a live cluster."""
     turn: Turn
     finding: str | None
-    """Where it is written down that Kafka takes this one."""
+    """The finding that documents that Kafka takes this bad turn, if it is known to."""
     notice: str | None
-    """What should be looked into, though it is no violation."""
+    """A documented violation that did not occur."""
     stopped_by: str | None
-    """The first action that Kafka did not take, and what it did instead."""
+    """The first action that Kafka did not take, and what was observed instead."""
     broken_model: Told
     lacks: str | None
-    """Which guard the broken model does without."""
+    """The guard that the broken model lacks."""
     brokers: tuple[int, ...]
-    """The ids of the brokers that the trace numbers from 0 on."""
+    """Ids of the brokers that play brokers 0, 1, ... of the trace."""
     actions: tuple[Performed, ...]
-    """In the order in which they were taken."""
+    """In the order in which they were taken on the cluster."""
     evidence: str | None
     attempts: int
     steps: int
@@ -51,7 +51,7 @@ class TraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TraceWalk(WalkVerdict, frozen=True, kw_only=True):
-    """`verdict.json` of one counterexample: that of a walk, and of whom it was."""
+    """`verdict.json` of one counterexample: that of its walk, and the result of the replay."""
 
     trace: TraceVerdict
 
@@ -64,7 +64,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`verdict.json` of such a run."""
+    """`verdict.json` of a run of counterexamples."""
 
     verdict: str
     run: str
@@ -77,7 +77,7 @@ class RetraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def names_for(spec: ClusterSpec) -> tuple[str, ...]:
-    """The counterexamples of the published variants, and of the mutants of what a cluster runs."""
+    """The counterexamples of the published variants, and of the mutants of the model of this cluster's version."""
     if spec.mode is Mode.ZK:
         machine = "zk-3.9"
     else:
@@ -87,12 +87,12 @@ def names_for(spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def brokers_for(mode: Mode) -> int:
-    """How many brokers a cluster needs: in ZooKeeper mode one of them is the controller, and no replica."""
+    """Number of brokers that a cluster needs. In ZooKeeper mode one more: the controller has no replica."""
     return BROKERS + (mode is Mode.ZK)
 
 
 def require_replayable(trace: Trace) -> None:
-    """Raise `NotReplayable` where a counterexample has an action that cannot be brought about."""
+    """Raise `NotReplayable` if a counterexample has an action that cannot be brought about on a live cluster."""
     for action in trace.actions:
         read(action)
 
@@ -106,9 +106,9 @@ def retrace(
     progress: Progress,
     wrong: WrongModel | None = None,
 ) -> Ended[RetraceVerdict]:
-    """Replay counterexamples, one after the other, on a fresh cluster: those of these names, or `all` that fit it.
+    """Replay the named counterexamples, or `all` that fit the cluster, one after the other on a fresh cluster.
 
-    A `wrong` model takes the place of the right one: it takes the bad turn, so that Kafka seems to diverge.
+    A `wrong` model, if given, is tracked instead of the right one: it takes the bad turn, so Kafka seems to diverge.
     """
     if spec.brokers != (needed := brokers_for(spec.mode)):
         besides = f", and in ZooKeeper mode another one is the controller: they need {needed}"
@@ -143,12 +143,12 @@ def _retrace(session: Session, trace: Trace, wrong: WrongModel | None) -> TraceV
 
 
 def walk_of(run: Path, name: str) -> Path:
-    """Where the steps of a counterexample are."""
+    """The directory with the steps and events of a counterexample."""
     return run / "traces" / name.replace(":", ".")
 
 
 def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tuple[list[Trace], list[Skipped]]:
-    """Search for the counterexamples; of all, those that cannot be replayed are left out."""
+    """Search for the counterexamples. With `all`, those that cannot be replayed are skipped."""
     everything = list(asked) == ["all"]
     traces: list[Trace] = []
     skipped: list[Skipped] = []
@@ -167,7 +167,7 @@ def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tu
 
 
 def trace_verdict(replayed: Replayed) -> TraceVerdict:
-    """What came of a counterexample, for the run directory."""
+    """The result of a replay, for the run directory."""
     trace, walked = replayed.trace, replayed.walked
     stopped = (f"{one.action}: {one.seen}" for one in replayed.performed if one.outcome is Outcome.NOT_DONE)
     return TraceVerdict(
@@ -190,6 +190,6 @@ def trace_verdict(replayed: Replayed) -> TraceVerdict:
 
 
 def trace_walk(walk: WalkVerdict, trace: TraceVerdict) -> TraceWalk:
-    """The verdict of the walk that a counterexample was, which is about its bad turn."""
+    """The verdict on the walk of a replay, with the replay's own verdict and evidence in it."""
     told = {name: getattr(walk, name) for name in WalkVerdict.__struct_fields__}
     return TraceWalk(**{**told, "verdict": trace.turn.verdict, "reason": trace.evidence}, trace=trace)

@@ -1,6 +1,6 @@
-"""Counterexamples: the shortest way by which a broken variant, or a mutant, comes to what must not be.
+"""Counterexamples: shortest traces by which a broken variant of the protocol, or a mutant of it, violates an invariant.
 
-They are searched for when they are wanted, so that they are always those of the model as it is.
+They are searched for on demand, so that they always match the current model.
 """
 
 from __future__ import annotations
@@ -19,45 +19,48 @@ from lockstep_model.search import Search, Violation
 from lockstep_model.state_machine import Machine, Part, State
 
 BROKEN = ("truncate-to-hw", "kip101", "kip279", "kip320-first-try", "kip320-unfenced")
-"""The published variants that lose what was committed."""
+"""Variants of the published specification that lose committed records."""
 PUBLISHED = (*BROKEN, *(f"kip320:{mutant}" for mutant in published.MUTANTS))
-"""These, and the one that is right without one of its guards."""
+"""These, and the correct variant (KIP-320) without one of its guards."""
 NEAREST = {
     **dict.fromkeys(("kip101", "kip279", "kip320-first-try"), mutants.FETCH_LEADER_EPOCH),
     **dict.fromkeys(("kip320:fetch-epoch", "kip320:hw-epoch"), mutants.FETCH_LEADER_EPOCH),
     "kip320:hw-reached-epoch": mutants.EXPAND_REACHES_EPOCH_START,
 }
-"""The guard of our model that comes nearest to what a published variant lacks, where there is one."""
+"""The guard of our model that is nearest to the one that a published variant lacks, if there is one."""
 
 
 class Trace(NamedTuple):
-    """A counterexample: what happens, and where each action leads in the broken machine."""
+    """A counterexample: its actions, and the states of the broken protocol between them."""
 
     name: str
     breaks: str
-    """The invariant that is not true of its last state."""
+    """The invariant that its last state violates."""
     actions: tuple[str, ...]
     states: tuple[State, ...]
-    """One more than there are actions."""
+    """The initial state, and the state after each action."""
     brokers: int
     in_sync: int
-    """How many are in the ISR at first, those with the lowest numbers."""
+    """Size of the initial ISR, which has the brokers with the lowest numbers."""
     min_isr: int
     lacks: str | None
-    """The guard of our model that is missing, if it is one that a model can do without."""
+    """The guard that our model must lack to permit this trace, or the nearest one; None if there is none."""
 
     def log(self, broker: int, position: int) -> tuple[Part, ...]:
-        """The records of a replica after so many actions."""
+        """A replica's records after this number of actions."""
         replica = self._replica(broker, position)
         return tuple(replica.log if self.is_published else replica.log.records)
 
     def high_watermark(self, broker: int, position: int) -> int:
-        """The high watermark of a replica after so many actions."""
+        """A replica's high watermark after this number of actions."""
         replica = self._replica(broker, position)
         return int(replica.hw if self.is_published else replica.high_watermark)
 
     def decided(self, position: int) -> int | None:
-        """Which version of the partition the controller decides on by an action: a leader or a partition epoch."""
+        """The version of the partition that the controller decides by an action, None if it decides nothing.
+
+        It is a leader epoch in the published specification, a partition epoch in our model.
+        """
         was, now = self.states[position : position + 2]
         if self.is_published:
             begun = now[published.QUORUM].leader_epoch
@@ -66,13 +69,13 @@ class Trace(NamedTuple):
         return int(now[Places.METADATA].controller.partition.partition_epoch) if changed else None
 
     def learned(self, broker: int, position: int) -> int:
-        """Which version of the partition a broker knows after an action."""
+        """The version of the partition that a broker has applied after an action."""
         replica = self._replica(broker, position + 1)
         return int(replica.leader_epoch if self.is_published else replica.partition_epoch)
 
     @property
     def is_published(self) -> bool:
-        """Whether it is of a machine that others specified."""
+        """Whether the trace is one of the published specification, not of our model."""
         return self.name in PUBLISHED
 
     def _replica(self, broker: int, position: int) -> Part:
@@ -83,7 +86,7 @@ class Trace(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    """All counterexamples there are, as they are asked for."""
+    """Names of all counterexamples."""
     ours = (f"{specification.name}:{mutant}" for specification in REPLICATION for mutant in specification.mutants)
     return *PUBLISHED, *ours
 
@@ -106,7 +109,7 @@ def find(name: str) -> Trace:
 
 
 def _first_broken(machine: Machine, invariant: str | None = None) -> tuple[str, Violation]:
-    """Which invariant is broken first, or how this one is; nothing is searched beyond that."""
+    """Search breadth-first for the first violation, of this invariant if one is given. Returns its name and trace."""
     chosen = None if invariant is None else [invariant]
     search = Search(machine, symmetric=machine.symmetry is not None, invariants=chosen)
     with without_collection():
