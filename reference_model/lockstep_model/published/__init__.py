@@ -1,4 +1,4 @@
-"""Published specifications of Kafka's replication, written anew, to hold the search and our own model against.
+"""Published TLA+ specifications of Kafka's replication, written anew to validate the search and the model against.
 
-Their figures are in `docs/reference-model.md`, and a test holds each of them.
+Their state counts are in `docs/reference-model.md`; a test checks each of them.
 """

@@ -1,7 +1,8 @@
-"""ISR changes that take time: the leader counts with every ISR that the controller may have, the maximal one.
+"""AsyncIsr.tla of hachikuji/kafka-specification: asynchronous ISR changes with the maximal ISR (KIP-497).
 
-One leader that stays. It asks for another ISR and goes on; the controller takes a request that names its current
-version, and may at any time take a broker out by itself. (AsyncIsr.tla in hachikuji/kafka-specification, on KIP-497.)
+One leader that never changes. It sends AlterPartition and goes on with the maximal ISR: every ISR that the controller
+may have committed. The controller accepts a request with its current version, and may remove a broker from the ISR at
+any time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NONE = -1
 
 
 class Isr(NamedTuple):
-    """An ISR with its version: what the controller has, and what requests and updates carry."""
+    """An ISR with its version (partition epoch): the controller's state, and the content of requests and updates."""
 
     members: frozenset[int]
     version: int
@@ -28,19 +29,25 @@ Messages: TypeAlias = frozenset[Isr]
 
 
 class Leader(NamedTuple):
+    """The leader's committed ISR, its pending ISR, and the log end offsets of all replicas."""
+
     isr: frozenset[int]
     version: int
     pending: frozenset[int]
+    """Union of the ISRs proposed since the last update; with `isr` the maximal ISR."""
     pending_version: int
     offsets: tuple[int, ...]
-    """The log end of each replica, as the leader knows it from their fetches."""
+    """Log end offset of each replica, as the leader knows it from fetches."""
 
     def end(self, replica: int, offset: int) -> Leader:
+        """The leader with this log end offset of a replica."""
         return self._replace(offsets=(*self.offsets[:replica], offset, *self.offsets[replica + 1 :]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
+    """Limits of the search."""
+
     replicas: int = 3
     offsets: int = 2
     versions: int = 2
@@ -50,17 +57,17 @@ HighWatermark: TypeAlias = Callable[[Leader], int]
 
 
 def high_watermark(leader: Leader) -> int:
-    """What all of the maximal ISR have."""
+    """LeaderHighWatermark: the lowest log end offset in the maximal ISR (KIP-497; Partition.maybeIncrementLeaderHW)."""
     return min(leader.offsets[replica] for replica in leader.isr | leader.pending)
 
 
 def high_watermark_of_committed_isr(leader: Leader) -> int:
-    """What a mutant takes for it."""
+    """Mutant: the lowest log end offset in the committed ISR only."""
     return min(leader.offsets[replica] for replica in leader.isr)
 
 
 def controller_shrink_isr(bounds: Bounds, replica: int, controller: Isr, updates: Messages) -> Outcomes:
-    """The controller sees a broker fail."""
+    """The controller removes a failed broker from the ISR."""
     if replica == LEADER or replica not in controller.members or controller.version >= bounds.versions:
         return
     changed = Isr(controller.members - {replica}, controller.version + 1)
@@ -68,7 +75,7 @@ def controller_shrink_isr(bounds: Bounds, replica: int, controller: Isr, updates
 
 
 def controller_handle_request(bounds: Bounds, requests: Messages, controller: Isr, updates: Messages) -> Outcomes:
-    """The controller takes what a leader asks for, if it knows the controller's version."""
+    """AlterPartition at the controller: accepted only with the controller's current version (KIP-497)."""
     if controller.version >= bounds.versions:
         return
     for request in requests:
@@ -78,7 +85,10 @@ def controller_handle_request(bounds: Bounds, requests: Messages, controller: Is
 
 
 def leader_request(high_watermark: HighWatermark, replica: int, leader: Leader, requests: Messages) -> Outcomes:
-    """The leader asks for a member to leave, or for one that is at the high watermark to join."""
+    """The leader proposes to remove an ISR member, or to add a replica that has reached the high watermark (KIP-497).
+
+    Partition.maybeShrinkIsr, Partition.maybeExpandIsr.
+    """
     if replica in leader.isr:
         if replica == LEADER:
             return
@@ -92,24 +102,26 @@ def leader_request(high_watermark: HighWatermark, replica: int, leader: Leader, 
 
 
 def leader_write(bounds: Bounds, leader: Leader) -> Outcomes:
+    """The leader appends a record."""
     if leader.offsets[LEADER] < bounds.offsets:
         yield (leader.end(LEADER, leader.offsets[LEADER] + 1),)
 
 
 def leader_handle_update(leader: Leader, updates: Messages) -> Outcomes:
-    """The leader learns what the controller has, and that nothing is pending any more."""
+    """The leader applies the controller's ISR, and no proposal is pending any more."""
     for update in updates:
         if update.version > leader.version:
             yield Leader(update.members, update.version, frozenset(), NONE, leader.offsets), updates
 
 
 def follower_replicate(replica: int, leader: Leader) -> Outcomes:
+    """A follower fetches the next record."""
     if leader.offsets[replica] < leader.offsets[LEADER]:
         yield (leader.end(replica, leader.offsets[replica] + 1),)
 
 
 def valid_high_watermark(high_watermark: HighWatermark, leader: Leader, controller: Isr) -> bool:
-    """Whoever the controller may elect has all that is committed."""
+    """ValidHighWatermark: every member of the controller's ISR has all records below the high watermark."""
     return all(leader.offsets[replica] >= high_watermark(leader) for replica in controller.members)
 
 
@@ -117,7 +129,7 @@ CONTROLLER, LEADER_PART, REQUESTS, UPDATES = range(4)
 
 
 def async_isr(bounds: Bounds, *, maximal: bool = True) -> Machine:
-    """The machine, and its mutant that counts with the committed ISR instead of the maximal one."""
+    """The machine; with `maximal=False` the mutant whose high watermark uses the committed ISR."""
     hw = high_watermark if maximal else high_watermark_of_committed_isr
     everyone = frozenset(range(bounds.replicas))
     leader = Leader(everyone, 0, frozenset(), NONE, (0,) * bounds.replicas)

@@ -1,9 +1,9 @@
-"""Kafka's replication as its authors specified it in 2018, with the ways in which followers truncated before and after.
+"""KafkaReplication.tla of hachikuji/kafka-specification (2018) and the modules that extend it.
 
-One partition. There are no messages but LeaderAndIsr requests, which may be lost, repeated and read in any order; a
-follower looks straight into the leader's state. The quorum, which is ZooKeeper, is seen by everybody at once. Brokers
-do not fail: one that is taken out of the ISR may go on as if nothing had happened.
-(KafkaReplication.tla and the modules that extend it, in hachikuji/kafka-specification.)
+The modules differ in how followers truncate and fetch: to the high watermark, KIP-101, KIP-279, KIP-320. One partition.
+The only messages are LeaderAndIsr requests, which may be lost, repeated and reordered; a follower reads the leader's
+state directly. The quorum (ZooKeeper) is seen by all replicas at once. Brokers do not crash: one that was removed from
+the ISR may go on as a zombie.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import NamedTuple, TypeAlias
 from lockstep_model.state_machine import Invariant, Machine, Outcomes, Part, Rule, Symmetry, always
 
 NONE = -1
-"""No leader, and the epoch before the first."""
+"""No leader; also the epoch before the first."""
 
 
 class LeaderAndIsr(NamedTuple):
-    """What a LeaderAndIsr request says."""
+    """Content of a LeaderAndIsr request."""
 
     leader_epoch: int
     leader: int
@@ -29,7 +29,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class Quorum(LeaderAndIsr):
-    """What the quorum holds: the same as the last request, until the leader changes the ISR."""
+    """State in the quorum: that of the last request, until the leader changes the ISR."""
 
     __slots__ = ()
 
@@ -39,21 +39,25 @@ class Quorum(LeaderAndIsr):
 
 
 Request: TypeAlias = LeaderAndIsr | None
-"""The one that began a certain leader epoch. It can be read from then on, for ever."""
+"""The LeaderAndIsr request that began a leader epoch; replicas can read it from then on, at any time."""
 
 
 class Counters(NamedTuple):
+    """The next record id and the next leader epoch."""
+
     next_record: int
     next_epoch: int
 
 
 class Record(NamedTuple):
+    """A record with the leader epoch of its batch."""
+
     id: int
     epoch: int
 
 
 class Replica(NamedTuple):
-    """One replica's log, and its copy of what the quorum said; it presumes to lead when its copy says so."""
+    """A replica's log, high watermark, and last LeaderAndIsr state; it presumes to lead if that names it as leader."""
 
     id: int
     log: tuple[Record, ...] = ()
@@ -68,53 +72,61 @@ class Replica(NamedTuple):
         return f"{self.id} has log [{records}], high watermark {self.hw}, {leader}"
 
     def has(self, offset: int) -> bool:
+        """Whether the log has a record at this offset."""
         return offset < len(self.log)
 
     def told(self, request: LeaderAndIsr) -> Replica:
+        """The replica with the state of a LeaderAndIsr request."""
         return self._replace(leader_epoch=request.leader_epoch, leader=request.leader, isr=request.isr)
 
     def truncated(self, offset: int) -> Replica:
+        """The replica truncated to this offset; the high watermark falls with the log end."""
         return self._replace(log=self.log[:offset], hw=min(offset, self.hw))
 
 
 def leads(replica: Replica) -> bool:
-    """Whether it presumes to."""
+    """Whether the replica presumes to be the leader (ReplicaPresumesLeadership)."""
     return replica.leader == replica.id
 
 
 def leads_in(epoch: int, replica: Replica) -> bool:
+    """Whether the replica presumes to be the leader in this epoch."""
     return leads(replica) and replica.leader_epoch == epoch
 
 
 def is_before(epoch: int, replica: Replica) -> bool:
+    """Whether the replica's leader epoch is lower."""
     return replica.leader_epoch < epoch
 
 
 def follows(leader: int, follower: Replica) -> bool:
+    """Whether the replica follows this leader."""
     return follower.leader == leader
 
 
 def appoints(leader: int, said: Request) -> bool:
-    """Whether the quorum, or a request, says that this replica leads."""
+    """Whether the quorum, or a LeaderAndIsr request, names this replica as leader."""
     return said is not None and said.leader == leader
 
 
 def comes_to(epoch: int, counters: Counters) -> bool:
+    """Whether this is the next leader epoch."""
     return counters.next_epoch == epoch
 
 
 def has_more_for(isr: frozenset[int], leader: Replica) -> bool:
-    """Whether it may have more to commit, once these have it."""
+    """Whether a presumed leader with this ISR has records above its high watermark."""
     return leads(leader) and leader.isr == isr and leader.has(leader.hw)
 
 
 def has_committed(replica: Replica) -> bool:
+    """Whether the replica's high watermark is above 0."""
     return replica.hw > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far the search goes; epochs are numbered from 0 to `epochs`."""
+    """Limits of the search; leader epochs go from 0 to `epochs`."""
 
     replicas: int = 3
     log_size: int = 2
@@ -126,13 +138,16 @@ class Bounds:
 
 
 def _update(counters: Counters, leader: int, isr: frozenset[int]) -> Outcomes:
-    """Begin a leader epoch: the quorum changes at once, and a request is on its way to the replicas for ever."""
+    """Begins a leader epoch: the quorum changes at once, and the LeaderAndIsr request can be read from then on."""
     update = LeaderAndIsr(counters.next_epoch, leader, isr)
     yield counters._replace(next_epoch=counters.next_epoch + 1), Quorum(*update), update
 
 
 def controller_shrink_isr(replica: int, counters: Counters, quorum: Quorum, _: Request) -> Outcomes:
-    """A broker fails: it leaves the ISR unless it led as the last member, and what it led has no leader."""
+    """ControllerShrinkIsr: a failed broker leaves the ISR, and a partition it led has no leader.
+
+    A leader that is the last ISR member stays in the ISR.
+    """
     if quorum.leader == replica:
         remaining = quorum.isr if quorum.isr == {replica} else quorum.isr - {replica}
         return _update(counters, NONE, remaining)
@@ -142,7 +157,7 @@ def controller_shrink_isr(replica: int, counters: Counters, quorum: Quorum, _: R
 
 
 def controller_elect_leader(replica: int, counters: Counters, quorum: Quorum, _: Request) -> Outcomes:
-    """A clean election: any member of the ISR, at any time."""
+    """ControllerElectLeader: a clean election, of any ISR member at any time."""
     if replica not in quorum.isr or quorum.leader == replica:
         return ()
     return _update(counters, replica, quorum.isr)
@@ -152,13 +167,16 @@ def controller_elect_leader(replica: int, counters: Counters, quorum: Quorum, _:
 
 
 def become_leader(request: LeaderAndIsr, replica: Replica) -> Outcomes:
-    """A replica reads that it leads, in an epoch above its own. Its high watermark stays behind the true one."""
+    """BecomeLeader: a replica reads a LeaderAndIsr request with a higher epoch that names it as leader.
+
+    Its high watermark may be below the true one.
+    """
     if request.leader == replica.id and request.leader_epoch > replica.leader_epoch:
         yield request, replica.told(request)
 
 
 def leader_write(bounds: Bounds, replica: Replica, counters: Counters) -> Outcomes:
-    """Whoever presumes to lead accepts a write."""
+    """LeaderWrite: a presumed leader, perhaps a zombie, appends a record."""
     if not leads(replica):
         return
     if counters.next_record >= bounds.records or len(replica.log) >= bounds.log_size:
@@ -168,46 +186,53 @@ def leader_write(bounds: Bounds, replica: Replica, counters: Counters) -> Outcom
 
 
 def _change_isr(quorum: Quorum, leader: Replica, follower: Replica, isr: frozenset[int]) -> Outcomes:
-    """Only the leader that the quorum knows, in its epoch, can change the ISR."""
+    """The quorum accepts an ISR change only from the current leader in the current leader epoch."""
     if quorum.leader == leader.id and leads_in(quorum.leader_epoch, leader):
         yield quorum._replace(isr=isr), leader._replace(isr=isr), follower
 
 
 CaughtUp: TypeAlias = Callable[[Replica, Replica, int], bool]
-"""Whether a follower, in the leader's eyes, has everything below an offset."""
+"""Whether the leader regards a follower as having all records below an offset."""
 
 
 def caught_up(leader: Replica, follower: Replica, end: int) -> bool:
-    """By offsets alone, as it was before KIP-320."""
+    """By log end offset only, as before KIP-320."""
     return follower.leader == leader.id and (end == 0 or (leader.has(end - 1) and follower.has(end - 1)))
 
 
 def caught_up_in_log(leader: Replica, follower: Replica, end: int) -> bool:
-    """With the same epoch in the last record, which is what the first try at KIP-320 compared."""
+    """By the leader epoch of the last record, as in Kip320FirstTry."""
     if not leads(leader) or not caught_up(leader, follower, end):
         return False
     return end == 0 or leader.log[end - 1].epoch == follower.log[end - 1].epoch
 
 
 def following_epoch(leader: Replica, follower: Replica) -> bool:
-    """In the leader's own epoch, which followers name in each request since KIP-320."""
+    """Whether the follower is in the leader's epoch, which each fetch request carries since KIP-320.
+
+    currentLeaderEpoch.
+    """
     presumed = leads(leader) and follower.leader == leader.id
     return presumed and follower.leader_epoch == leader.leader_epoch
 
 
 def caught_up_in_epoch(leader: Replica, follower: Replica, end: int) -> bool:
+    """By log end offset, for a follower in the leader's epoch (KIP-320)."""
     return following_epoch(leader, follower) and len(follower.log) >= end
 
 
 def hw_reached_epoch(leader: Replica) -> bool:
-    """The high watermark is in the leader's own epoch: until then it does not know the true one (KAFKA-7128)."""
+    """Whether the high watermark has reached the leader's own epoch; before, the true one may be higher.
+
+    KAFKA-7128.
+    """
     if leader.hw == len(leader.log):
         return True
     return leader.has(leader.hw) and leader.log[leader.hw].epoch == leader.leader_epoch
 
 
 def leader_shrink_isr(is_caught_up: CaughtUp, quorum: Quorum, leader: Replica, follower: Replica) -> Outcomes:
-    """A follower that is not at the leader's end may be taken out of the ISR, at once or later."""
+    """LeaderShrinkIsr: the leader may remove a follower that is not at its log end (Partition.maybeShrinkIsr)."""
     if follower.id not in leader.isr or is_caught_up(leader, follower, len(leader.log)):
         return ()
     return _change_isr(quorum, leader, follower, leader.isr - {follower.id})
@@ -216,7 +241,7 @@ def leader_shrink_isr(is_caught_up: CaughtUp, quorum: Quorum, leader: Replica, f
 def leader_expand_isr(
     is_caught_up: CaughtUp, only_in_own_epoch: bool, quorum: Quorum, leader: Replica, follower: Replica
 ) -> Outcomes:
-    """A follower that is at the high watermark may join the ISR."""
+    """LeaderExpandIsr: the leader may add a follower that has reached the high watermark (Partition.maybeExpandIsr)."""
     if follower.id in leader.isr or not is_caught_up(leader, follower, leader.hw):
         return ()
     if only_in_own_epoch and not hw_reached_epoch(leader):
@@ -225,7 +250,10 @@ def leader_expand_isr(
 
 
 def leader_increment_hw(bounds: Bounds, is_caught_up: CaughtUp, leader: Replica, *members: Replica) -> Outcomes:
-    """The next record is committed when all of the leader's ISR have it."""
+    """LeaderIncHighWatermark: the high watermark advances when all of the leader's ISR have the next record.
+
+    Partition.maybeIncrementLeaderHW.
+    """
     if not leads(leader) or leader.hw >= bounds.log_size or not leader.has(leader.hw):
         return
     if all(is_caught_up(leader, replica, leader.hw + 1) for replica in (leader, *members)):
@@ -236,38 +264,41 @@ def leader_increment_hw(bounds: Bounds, is_caught_up: CaughtUp, leader: Replica,
 
 
 def _replicate(follower: Replica, leader: Replica) -> Outcomes:
-    """Append the leader's next record, and learn its high watermark."""
+    """FollowerReplicate: the follower appends the leader's next record and takes over its high watermark."""
     end = len(follower.log)
     if leader.has(end):
         yield follower._replace(log=(*follower.log, leader.log[end]), hw=min(leader.hw, end + 1)), leader
 
 
 def fetch(follower: Replica, leader: Replica) -> Outcomes:
-    """No fencing: both agree on who leads, and that is all."""
+    """Fetch without fencing: follower and leader only agree on the leader."""
     return _replicate(follower, leader) if leads(leader) and follower.leader == leader.id else ()
 
 
 def fetch_checking_log(follower: Replica, leader: Replica) -> Outcomes:
-    """The follower's last record is of the same epoch as the leader's there (the first try at KIP-320)."""
+    """Fetch if the follower's last record has the epoch of the leader's record at that offset (Kip320FirstTry)."""
     return _replicate(follower, leader) if caught_up_in_log(leader, follower, len(follower.log)) else ()
 
 
 def fetch_in_epoch(follower: Replica, leader: Replica) -> Outcomes:
-    """Both are in the same leader epoch (KIP-320)."""
+    """Fetch with currentLeaderEpoch: both are in the same leader epoch (KIP-320)."""
     return _replicate(follower, leader) if following_epoch(leader, follower) else ()
 
 
 TruncationPoint: TypeAlias = Callable[[Replica, Replica], int]
-"""Where a follower cuts its log off, from the leader's log and its own."""
+"""The offset to which a new follower truncates, from the leader's log and its own."""
 
 
 def high_watermark(_: Replica, follower: Replica) -> int:
-    """Before KIP-101: what the follower does not know to be committed."""
+    """KafkaTruncateToHighWatermark, before KIP-101: the follower's own high watermark."""
     return follower.hw
 
 
 def end_of_epoch(leader: Replica, follower: Replica) -> int:
-    """KIP-101: where the leader's log leaves the epoch of the follower's last record, if it knows it."""
+    """KIP-101: the leader's end offset for the epoch of the follower's last record (OffsetsForLeaderEpoch).
+
+    If the leader cannot tell, the follower's own high watermark.
+    """
     if not follower.log:
         return 0
     if not leader.log:
@@ -280,7 +311,7 @@ def end_of_epoch(leader: Replica, follower: Replica) -> int:
 
 
 def last_match(leader: Replica, follower: Replica) -> int:
-    """KIP-279: behind the last record that both have."""
+    """KIP-279: the offset after the last record that both logs share."""
     matching = (
         offset
         for offset in reversed(range(min(len(leader.log), len(follower.log))))
@@ -292,7 +323,7 @@ def last_match(leader: Replica, follower: Replica) -> int:
 def become_follower_truncating(
     point: TruncationPoint, request: LeaderAndIsr, leader: Replica, follower: Replica
 ) -> Outcomes:
-    """A replica reads whom to follow, and cuts its log by the leader's, whatever epoch that is in."""
+    """BecomeFollowerAndTruncate: a replica reads a LeaderAndIsr request and truncates, whatever the leader's epoch."""
     if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
         offset = point(leader, follower)
         if offset <= len(follower.log):
@@ -300,20 +331,20 @@ def become_follower_truncating(
 
 
 def become_follower_fenced(request: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
-    """The same, once the leader is in the epoch that the request names (KIP-320)."""
+    """The same, but only once the leader is in the epoch of the request (KIP-320)."""
     if leads_in(request.leader_epoch, leader):
         return become_follower_truncating(last_match, request, leader, follower)
     return ()
 
 
 def become_follower(request: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
-    """A replica reads whom to follow, and will truncate when a fetch fails (the first try at KIP-320)."""
+    """A replica reads a LeaderAndIsr request and does not truncate until a fetch fails (Kip320FirstTry)."""
     if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
         yield request, leader, follower.told(request)
 
 
 def truncate(follower: Replica, leader: Replica) -> Outcomes:
-    """The follower finds that its log does not continue the leader's (the first try at KIP-320)."""
+    """A follower whose last record has another epoch in the leader's log truncates (Kip320FirstTry)."""
     if not leads(leader) or follower.leader != leader.id or not follower.log:
         return
     last = len(follower.log) - 1
@@ -326,7 +357,7 @@ def truncate(follower: Replica, leader: Replica) -> Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """How followers truncate and fetch, and by what leaders take them to be caught up."""
+    """One specification: how followers truncate and fetch, and when the leader regards them as caught up."""
 
     become_follower: Callable[[LeaderAndIsr, Replica, Replica], Outcomes]
     fetch: Callable[[Replica, Replica], Outcomes] = fetch
@@ -368,7 +399,7 @@ MUTANTS: dict[str, Variant] = {
     "hw-epoch": replace(KIP320, to_commit=caught_up),
     "fetch-epoch": replace(KIP320, fetch=fetch),
 }
-"""KIP-320 without one of its guards, to see that it is needed."""
+"""KIP-320 without one of its guards, to show that each guard is needed."""
 
 COUNTERS, QUORUM, REPLICAS = range(3)
 """Where the parts are; the requests come after the replicas, one place for each epoch that there can be."""
@@ -408,7 +439,7 @@ def _rules(variant: Variant, bounds: Bounds) -> Iterator[Rule]:
 
 
 def _rules_of_epoch(variant: Variant, bounds: Bounds, epoch: int) -> Iterator[Rule]:
-    """How an epoch begins, and how replicas learn of it."""
+    """Rules that begin a leader epoch, and by which replicas learn of it."""
     ids, request = range(bounds.replicas), REPLICAS + bounds.replicas + epoch
     next_, on_record = partial(comes_to, epoch), (COUNTERS, QUORUM, request)
     behind = partial(is_before, epoch)
@@ -435,7 +466,7 @@ def _rules_of_epoch(variant: Variant, bounds: Bounds, epoch: int) -> Iterator[Ru
 
 
 def _rules_of_leader(variant: Variant, bounds: Bounds, id_: int) -> Iterator[Rule]:
-    """What it does by itself, and with those that follow it."""
+    """Rules of a leader: append, high watermark, ISR changes."""
     here, others = REPLICAS + id_, tuple(REPLICAS + other for other in range(bounds.replicas) if other != id_)
     yield Rule(name=f"{id_} takes a write", reads=(here, COUNTERS), when=leads, effect=partial(leader_write, bounds))
     increment = partial(leader_increment_hw, bounds, variant.to_commit)
@@ -463,28 +494,31 @@ def _rules_of_leader(variant: Variant, bounds: Bounds, id_: int) -> Iterator[Rul
 
 
 def leader_in_isr(quorum: Quorum) -> bool:
-    """As published it is false of the first state, which has no leader."""
+    """LeaderInIsr; as published it is false in the initial state, which has no leader."""
     return quorum.leader == NONE or quorum.leader in quorum.isr
 
 
 def _replicated(leader: Replica, replica: Replica) -> bool:
-    """Everything below the leader's high watermark is on the other replica too."""
+    """Whether the replica has every record below the leader's high watermark."""
     hw = leader.hw
     return len(leader.log) >= hw and leader.log[:hw] == replica.log[:hw]
 
 
 def weak_isr(leader: Replica, replica: Replica) -> bool:
-    """What a presumed leader has committed is on all whom it has in its own ISR."""
+    """WeakIsr: records below a presumed leader's high watermark are on every member of its own ISR."""
     return not leads(leader) or replica.id not in leader.isr or _replicated(leader, replica)
 
 
 def strong_isr(leader: Replica, replica: Replica, quorum: Quorum) -> bool:
-    """What any presumed leader has committed is on all of the true ISR, and so on whoever is elected."""
+    """StrongIsr: records below any presumed leader's high watermark are on every member of the quorum's ISR.
+
+    So every replica that can be elected has them.
+    """
     return not leads(leader) or replica.id not in quorum.isr or _replicated(leader, replica)
 
 
 def logs_match(one: Replica, other: Replica) -> bool:
-    """Two replicas agree on what both take to be committed."""
+    """Two replicas have the same records below both high watermarks."""
     hw = min(one.hw, other.hw)
     return all(mine == theirs for mine, theirs in zip(one.log[:hw], other.log[:hw], strict=False))
 
@@ -500,7 +534,7 @@ def _invariants(bounds: Bounds) -> Iterator[Invariant]:
 
 
 def _rename(part: Part, names: tuple[int, ...]) -> Part:
-    """The part with every replica called by its new name."""
+    """The part with all replica ids renamed, for symmetry reduction."""
     match part:
         case LeaderAndIsr():
             return part._replace(leader=_renamed(part.leader, names), isr=_all_renamed(part.isr, names))
