@@ -40,7 +40,7 @@ def version() -> str:
 
 
 class Admission:
-    """Notices that brokers refuse a client's credentials, an error that librdkafka takes for transient and always retries.
+    """Notices that brokers refuse a client's credentials: librdkafka takes that for transient, and retries for ever.
 
     librdkafka gives the same error when a broker goes away during authentication. To tell the two apart, `check`
     authenticates on a connection of its own.

@@ -1,4 +1,4 @@
-"""The active controller, cut off from everyone: it may still think that it decides."""
+"""The active controller, cut off from all nodes: it may still believe that it is active."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ControllerIsolation:
         return silent | gone | {"active_controller": successor}
 
     def heal(self) -> Proof:
-        """All brokers too: they may have lost their sessions with the only controller there was."""
+        """Waits for all brokers too: their sessions with the only controller may have expired."""
         mended = self._imposition.end()
         brokers = [self._cluster.broker(id_) for id_ in self._cluster.broker_ids]
         return mended | recovered(self._cluster, [self._node, *(node for node in brokers if node != self._node)])

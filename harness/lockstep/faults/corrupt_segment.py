@@ -1,4 +1,4 @@
-"""One byte of a record that rots on disk: of a follower, who finds it and fetches it anew, or of a leader."""
+"""One corrupt byte of a record on disk: of a follower, which truncates there and fetches anew, or of a leader."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ class _Corruption(ABC):
 
     @abstractmethod
     def _make_ready(self) -> None:
-        """What must be before the byte is changed."""
+        """Bring the broker into the state in which the byte is changed."""
 
     def _restore(self) -> None:
         self._byte_undo.apply(self._cluster.ledger.path.parent)
 
     def _mended(self) -> Proof:
-        """That the file is right again: by its byte, or because the log has been cut before it, and written anew."""
+        """Proof that the file is right again: the byte is restored, or the log was truncated there and fetched anew."""
         batch = next((b for b in self._log.batches() if b.base_offset >= self._batch.base_offset), None)
         if batch is not None and not batch.intact():
             raise FaultError(f"the log of {self._partition} on {self._node.name} is not whole again")
@@ -113,7 +113,7 @@ class _Corruption(ABC):
     takes=1,
 )
 class CorruptFollower(_Corruption):
-    """After a crash a broker reads again what it has not checkpointed, and drops its log from a wrong checksum on."""
+    """After a crash a broker recovers its log from the recovery point on, and truncates it at a wrong CRC."""
 
     def inject(self) -> Proof:
         return super().inject() | {CRASHED: [self._node.name], LOSSY: [self._node.name]}
@@ -153,7 +153,7 @@ class CorruptFollower(_Corruption):
     beyond="the only broker that serves a record serves it with a wrong byte",
 )
 class CorruptLeader(_Corruption):
-    """A leader sends what is in the file without looking: readers and followers must find it."""
+    """A leader sends batches from the file without checking their CRC: consumers and followers must."""
 
     def heal(self) -> Proof:
         began_ns = time.monotonic_ns()
@@ -161,4 +161,4 @@ class CorruptLeader(_Corruption):
         return self._mended() | {"restored": True, "mended_after_ms": (time.monotonic_ns() - began_ns) // 1_000_000}
 
     def _make_ready(self) -> None:
-        """It stays as it is."""
+        """The leader keeps running."""

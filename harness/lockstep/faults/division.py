@@ -33,7 +33,7 @@ def _needs_three_brokers(spec: ClusterSpec, _backend: str) -> str | None:
     takes=1,
 )
 class Split:
-    """Proven by the links between the parts, and by the many, who miss the few and have a controller of their own."""
+    """Proven by silent links between the parts, and by the majority, which has a controller and not the minority."""
 
     def __init__(self, cluster: Cluster, _target: WholeCluster) -> None:
         self._cluster = cluster
@@ -100,7 +100,7 @@ class Ring:
         return self._imposition.end() | recovered(self._cluster, (self._cluster.nodes[name] for name in self._reached))
 
     def _is_cut(self, link: Link) -> bool:
-        """Between two of a kind, where the source does not reach that far; what others do is left alone."""
+        """Whether a link is cut: between two nodes of one role, if the source does not reach that far in the circle."""
         same_kind = link.source in self._reached and self._kind(link.source) is self._kind(link.destination)
         return same_kind and link.destination not in self._reached[link.source]
 
@@ -109,7 +109,7 @@ class Ring:
 
 
 def _kinds(cluster: Cluster) -> Iterator[list[Node]]:
-    """The nodes that have been started, by role; fewer than three have no majority that is not all of them."""
+    """The started brokers and controllers, by role, of roles with three nodes or more: a majority of two is both."""
     for role in (NodeRole.BROKER, NodeRole.COMBINED, NodeRole.CONTROLLER):
         kind = [node for node in cluster.nodes.values() if node.spec.role is role and node.incarnation]
         if len(kind) >= PART_MIN:
@@ -117,7 +117,7 @@ def _kinds(cluster: Cluster) -> Iterator[list[Node]]:
 
 
 def _circle(kind: Sequence[Node]) -> Iterator[tuple[Node, list[Node]]]:
-    """Each with the half that follows it: with itself, a majority."""
+    """Each node with the next half of the circle: together a majority."""
     half = len(kind) // 2
     for index, node in enumerate(kind):
         yield node, [kind[(index + step) % len(kind)] for step in range(1, half + 1)]

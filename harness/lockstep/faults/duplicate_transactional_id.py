@@ -1,4 +1,4 @@
-"""Two producers that believe to be the only one with their transactional id."""
+"""Two producers with one transactional id, which fence each other in turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lockstep.plan.targets import WholeCluster
     targets=(WholeCluster,),
 )
 class DuplicateTransactionalId:
-    """Proven by both, each of which was fenced by the other, and by the coordinator, whose epoch moved each time."""
+    """Proven by both producers, each fenced by the other, and by the coordinator, which bumped the epoch each time."""
 
     def __init__(self, cluster: Cluster, target: WholeCluster) -> None:  # noqa: ARG002 - there is only one
         self._id = TransactionalId(cluster, "duplicate-transactional-id")

@@ -1,4 +1,4 @@
-"""What a fault is, and the registry of all of them."""
+"""The interface of a fault, and the registry of all faults."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lockstep.spec.cluster import ClusterSpec
 ENTRY_POINTS = "lockstep.faults"
 
 Proof = dict[str, Any]
-"""What was seen from outside, as fields that a reader of the ledger and the report understands."""
+"""Observations that prove a fault's effect, as fields for readers of the ledger and the report."""
 
 
 class Fault(Protocol):
     """One thing broken once: `inject` breaks it, `bit` proves that it had effect, `heal` undoes it and proves that.
 
-    Made with the cluster, the target and, where its kind has settings, those. Whom it hits is known from then on.
+    Made with the cluster, the target and, where its kind has settings, those. Its target is resolved from then on.
     """
 
     @property
@@ -43,7 +43,7 @@ class Fault(Protocol):
 
 
 def undo_of(fault: Fault) -> tuple[Undo, ...]:
-    """What a fault does to files that outlives every process, and how to undo it; most do nothing of the kind."""
+    """How to undo the changes that a fault makes to files, which outlive every process; most faults make none."""
     return tuple(getattr(fault, "undo", ()))
 
 
@@ -64,7 +64,7 @@ class FaultKind:
     takes: int
     """How many brokers it takes out of service, at most: a plan that respects the guarantees counts them."""
     beyond: str | None
-    """What it does that no guarantee survives, if it does; such a fault is drawn only when asked for."""
+    """Why the fault exceeds what Kafka guarantees to survive, or None; such a fault is drawn only on request."""
     make: Callable[..., Fault]
 
     def reason(self, spec: ClusterSpec, backend: str) -> str | None:

@@ -24,7 +24,7 @@ DELAY_MS_MAX = 60_000
 
 
 class FramesSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Which frames: of what api, as Kafka calls it, and of whose client if not of all."""
+    """Which frames: of which API, by Kafka's name, and of which client id if not of all."""
 
     api: str = "Produce"
     client_id: str | None = None
@@ -129,7 +129,7 @@ TARGETS = (ClientSide, LeaderOf)
     settings=FramesSettings,
 )
 class HoldRequests(_OnFrames[FramesSettings]):
-    """As a slow network does it: the broker may serve them after their client has given up."""
+    """As in a slow network, the broker may serve the requests after their client has given up."""
 
     def _rule(self, **frames: Any) -> Rule:
         return Hold(side=Side.REQUEST, **frames)
@@ -143,7 +143,7 @@ class HoldRequests(_OnFrames[FramesSettings]):
     settings=FramesSettings,
 )
 class HoldResponses(_OnFrames[FramesSettings]):
-    """The broker has acted; whether a client asks again is up to it."""
+    """The broker has handled the request; whether the client retries is up to the client."""
 
     def _rule(self, **frames: Any) -> Rule:
         return Hold(side=Side.RESPONSE, **frames)
@@ -157,7 +157,7 @@ class HoldResponses(_OnFrames[FramesSettings]):
     settings=FramesSettings,
 )
 class DropResponses(_OnFrames[FramesSettings]):
-    """The broker has acted each time, and each time the client has to ask again."""
+    """The broker has handled the request each time, and each time the client has to retry."""
 
     def _rule(self, **frames: Any) -> Rule:
         return Drop(side=Side.RESPONSE, **frames)
@@ -171,7 +171,7 @@ class DropResponses(_OnFrames[FramesSettings]):
     settings=DelayedFramesSettings,
 )
 class DelayRequests(_OnFrames[DelayedFramesSettings]):
-    """Everything else that clients do on other connections is as quick as ever."""
+    """Requests on other connections are not delayed."""
 
     def _rule(self, **frames: Any) -> Rule:
         return Postpone(side=Side.REQUEST, ms=self._settings.ms, **frames)
@@ -185,7 +185,7 @@ class DelayRequests(_OnFrames[DelayedFramesSettings]):
     settings=AnswerSettings,
 )
 class AnswerError(_OnFrames[AnswerSettings]):
-    """What a client makes of an error that no broker has to be brought to."""
+    """Tests how a client handles an error, without bringing a broker into the state that causes it."""
 
     def _rule(self, **frames: Any) -> Rule:
         return Answer(error_code=self._settings.code, **frames)

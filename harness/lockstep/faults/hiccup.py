@@ -1,4 +1,4 @@
-"""A broker that does not answer for a moment, as in a long garbage collection, and is back before it is missed."""
+"""A broker that does not answer for a moment, as in a long garbage collection, and is back before its session ends."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Hiccup:
         return returned(self._cluster, self._node)
 
     def _missed(self, until: float) -> list[int]:
-        """Who does without it, of the others, before its session would have ended had the hiccup cost it."""
+        """The other brokers that dropped it from their metadata, by the time a lost session would have expired."""
         while time.monotonic() < until:
             views = {id_: view for id_, view in self._cluster.ask_all().items() if id_ != self._node.spec.id}
             if fenced_by := sorted(id_ for id_, view in views.items() if self._node.spec.id not in view.brokers):
@@ -111,7 +111,7 @@ class Hiccup:
 
 
 def session_ms(spec: ClusterSpec) -> int:
-    """How long a broker may say nothing before the others do without it."""
+    """The session timeout of a broker: how long it may be silent before it is fenced or unregistered."""
     name, defaults = (
         ("zookeeper.session.timeout.ms", ZK_BROKER) if spec.mode is Mode.ZK else ("broker.session.timeout.ms", KRAFT)
     )

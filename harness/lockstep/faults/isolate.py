@@ -23,11 +23,11 @@ from lockstep.wait import wait_until
 HEARD_S = 15.0
 ANY_BROKER = (LeaderOf, FollowerOf, OneBroker)
 SESSION = (Listener.CONTROLLER, Listener.ZOOKEEPER)
-"""Where a broker says that it is there, in either mode."""
+"""The listeners over which a broker keeps its session, in either mode."""
 
 
 class _Severed(ABC):
-    """One broker, cut off. Proven by its silent links, the others who miss it, and, of a leader, its successor."""
+    """Proven by silent links, by the broker's absence from others' metadata, and, of a leader, by its successor."""
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
         self._cluster = cluster
@@ -58,7 +58,7 @@ class _Severed(ABC):
     def _conditions(self) -> Mapping[Link, Condition]: ...
 
     def _alive(self) -> Proof:
-        """Whom the others miss still answers: it is cut off, and not gone."""
+        """Check that the broker still answers the harness: it is cut off, and not down."""
         if not answers(self._cluster, self._node):
             raise FaultError(f"{self._node.name} answers nobody: it is gone rather than cut off")
         return {"answers_clients": True}
@@ -74,7 +74,7 @@ class _Severed(ABC):
     takes=1,
 )
 class Isolate(_Severed):
-    """It goes on answering for what it led, at an epoch that is over."""
+    """The broker goes on serving the partitions that it led, at an old leader epoch."""
 
     def _conditions(self) -> Mapping[Link, Condition]:
         return dict.fromkeys(between(self._cluster, {self._node.name}, self._others()), BlackHole())
@@ -87,7 +87,7 @@ class Isolate(_Severed):
     takes=1,
 )
 class HeartbeatCut(_Severed):
-    """Its session ends while its followers still fetch from it."""
+    """The broker's session expires while its followers still fetch from it."""
 
     def _conditions(self) -> Mapping[Link, Condition]:
         return dict.fromkeys(outward(self._cluster, self._node, SESSION), BlackHole())

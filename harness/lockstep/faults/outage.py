@@ -19,7 +19,7 @@ ANY_NODE = (LeaderOf, FollowerOf, OneBroker, ActiveController, OneZooKeeper)
 
 
 class _Outage(ABC):
-    """Proven by the state of the node, by the others who miss it, and, of a leader, by its successor."""
+    """Proven by the node's state, by its absence from the others' metadata, and, of a leader, by its successor."""
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
         self._cluster = cluster
@@ -67,7 +67,7 @@ class _Outage(ABC):
 
 @fault(name="kill", summary="SIGKILL a node; healed by starting it again", targets=ANY_NODE, takes=1)
 class Kill(_Outage):
-    """What was not flushed survives in the page cache: nothing is lost by this alone."""
+    """Unflushed records survive in the page cache: a killed process alone loses none."""
 
     def inject(self) -> Proof:
         return super().inject() | {CRASHED: [self.resolved]}
@@ -86,7 +86,7 @@ class Stop(_Outage):
 
 @fault(name="pause", summary="SIGSTOP a node until its session is lost; healed by SIGCONT", targets=ANY_NODE, takes=1)
 class Pause(_Outage):
-    """It comes back believing that it still is what it was: a zombie, until it is told."""
+    """The broker wakes up as a zombie: it believes that it still leads, until it learns of the new leader epoch."""
 
     def _take(self) -> None:
         self._node.pause()

@@ -35,7 +35,7 @@ class PartitionGrowthSettings(msgspec.Struct, frozen=True, kw_only=True):
     settings=PartitionGrowthSettings,
 )
 class PartitionGrowth:
-    """Proven by every broker that answers: each sees the new partitions, and who leads them."""
+    """Proven by every broker that answers: each sees the new partitions and their leaders."""
 
     def __init__(self, cluster: Cluster, target: OneTopic | WholeCluster, settings: PartitionGrowthSettings) -> None:
         self._cluster = cluster

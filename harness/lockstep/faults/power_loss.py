@@ -1,4 +1,4 @@
-"""Brokers whose machines lose power: what they had not flushed is gone, and they find out when they start."""
+"""Brokers whose machines lose power: unflushed records are gone, which the brokers find out in log recovery."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ ANSWERS_S = 30.0
 
 
 class PowerLossSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the disks have when the power goes."""
+    """How much of the logs is on disk when the power goes."""
 
     keep: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
     """The share of each log's unflushed bytes that the operating system had already written to disk."""
 
 
 class _PowerLoss:
-    """Proven by where the logs of dead brokers ended and end now, and by the others who miss them.
+    """Proven by the LEOs of the dead brokers before and after, and by their absence from the others' metadata.
 
-    What counts as flushed is what the brokers have checkpointed, and what `flush.messages` of a topic promises.
+    Records count as flushed below the checkpointed recovery point, and as far as `flush.messages` guarantees.
     """
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], settings: PowerLossSettings) -> None:
@@ -143,7 +143,7 @@ class _PowerLoss:
     takes=1,
 )
 class PowerLoss(_PowerLoss):
-    """One broker: the others have what it lost, and give it back."""
+    """One broker: the other replicas have the records that it lost, and it fetches them again."""
 
     def __init__(self, cluster: Cluster, target: Target, settings: PowerLossSettings) -> None:
         super().__init__(cluster, [node_of(cluster, target)], settings)
@@ -161,7 +161,7 @@ class PowerLoss(_PowerLoss):
     beyond="every copy of an acknowledged record may be lost, as nobody had flushed it",
 )
 class PowerLossOfAll(_PowerLoss):
-    """A whole site without power: what no broker had flushed exists nowhere any more."""
+    """All brokers at once: records that no broker had flushed are lost."""
 
     def __init__(self, cluster: Cluster, _: WholeCluster, settings: PowerLossSettings) -> None:
         super().__init__(cluster, [cluster.broker(id_) for id_ in cluster.broker_ids], settings)

@@ -22,7 +22,7 @@ BIT_S = 30.0
     missing=lambda spec, _backend: "needs two brokers" if spec.brokers < 2 else None,
 )
 class PreferredElection:
-    """Proven by the leader epoch. Nothing is broken by it: leaders come and go, and this one goes unasked."""
+    """Proven by the leader epoch. Nothing is broken: the leader only moves to another in-sync replica."""
 
     def __init__(self, cluster: Cluster, target: LeaderOf) -> None:
         self._cluster = cluster

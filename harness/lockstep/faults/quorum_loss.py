@@ -25,7 +25,7 @@ BACK_S = 90.0
     takes=2,  # of a combined cluster, whose voters are its brokers
 )
 class QuorumLoss:
-    """Proven by what is left: no active controller that any broker knows, or no ZooKeeper server that serves."""
+    """Proven by the lack of an active controller that any broker knows, or of a ZooKeeper server that serves."""
 
     def __init__(self, cluster: Cluster, _target: WholeCluster) -> None:
         self._cluster = cluster
@@ -82,7 +82,7 @@ class QuorumLoss:
 
 
 def _voters(cluster: Cluster) -> list[Node]:
-    """The active controller first, so that no old one goes on for a while."""
+    """The active controller first, so that it does not stay active for a while."""
     if cluster.spec.mode is Mode.ZK:
         return [node for node in cluster.nodes.values() if node.spec.role is NodeRole.ZOOKEEPER]
     voters = [node for node in cluster.nodes.values() if node.spec.is_voter]

@@ -57,7 +57,7 @@ class Reassignment:
 
 
 def _elsewhere(replicas: tuple[int, ...], cluster: Cluster) -> tuple[int, ...]:
-    """Where they shall be; in the other order, another one is preferred as the leader."""
+    """The new replicas; where there are no other brokers, in another order, with another preferred leader."""
     serving = frozenset(id_ for view in cluster.ask_all().values() for id_ in view.brokers)
     spare = sorted(serving - set(replicas))
     return (*replicas[:-1], spare[0]) if spare else tuple(reversed(replicas))

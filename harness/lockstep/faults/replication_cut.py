@@ -22,7 +22,7 @@ STANDSTILL_S = 1.0
 """Several times what a follower waits for news (replica.fetch.wait.max.ms): one that only waits is not cut off."""
 CAUGHT_UP_S = 90.0
 NOT_YET = (OSError, ClusterError)
-"""What a replica answers while it comes up, or has not heard yet what it is."""
+"""Errors of a broker that starts up, or does not know yet whether it leads or follows."""
 
 
 @fault(
@@ -94,7 +94,7 @@ class ReplicationCut:
         return sorted(view.isr)
 
     def heal(self) -> Proof:
-        """Also when the leader died meanwhile: then its followers follow another one, and are in sync with that."""
+        """Also if the leader died meanwhile: then the followers follow the new leader, and are in sync with it."""
         mended_ns = time.monotonic_ns()
         self._imposition.end()
         leader, end = wait_until(

@@ -20,7 +20,7 @@ GONE_S = 10.0
 
 @fault(name="restart", summary="Shut a node down (SIGTERM) and start it again at once", targets=ANY_NODE, takes=1)
 class Restart:
-    """Proven by another process in its place, by the others who missed it, and, of a leader, by its successor."""
+    """Proven by a new process, by its absence from others' metadata meanwhile, and, of a leader, by its successor."""
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
         self._cluster = cluster
@@ -102,7 +102,7 @@ class RollingRestart:
 
 
 class _Turn:
-    """One node's restart, and whether anyone noticed."""
+    """One node's restart, and whether the other brokers saw it gone."""
 
     def __init__(self, cluster: Cluster, node: Node) -> None:
         self.node = node

@@ -28,7 +28,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class LatencySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What everything takes longer, each way."""
+    """The delay of every byte, each way."""
 
     ms: int = 50
 
@@ -38,7 +38,7 @@ class LatencySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JitterSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What everything takes longer, each way, and by how much that varies; the seed fixes the sequence."""
+    """The delay of every byte, each way, and by how much it varies; the seed fixes the sequence."""
 
     ms: int = 60
     jitter_ms: int = 50

@@ -35,13 +35,13 @@ ON_CLIENT_LINKS = (
     "answer-error", "bandwidth", "client-cut-off", "delay-requests", "drop-responses", "half-open", "hold-requests",
     "hold-responses", "jitter", "latency", "reset",
 )  # fmt: skip
-"""What may itself be on those links, and then nothing comes on top: one of the two would hide the other."""
+"""Faults that may be on client links themselves, and then none comes on top: one would hide the other."""
 
 
 def storm(plan: PlanBuilder, topic: TopicPlan, seconds: float) -> None:
     """Draw faults until the time is filled: steady, broken, healed, recovered, and again.
 
-    At most one fault at a time takes anyone out of service; those that only slow things down may come on top.
+    At most one fault at a time takes a broker out of service; those that only slow links down may come on top.
     """
     kinds = [kind for kind in find_faults().values() if _fits(kind, plan, topic)]
     left = seconds
@@ -69,7 +69,7 @@ def _fits(kind: FaultKind, plan: PlanBuilder, topic: TopicPlan) -> bool:
 
 
 def targets_of(kind: FaultKind, spec: ClusterSpec, topic: TopicPlan) -> Iterator[Target]:
-    """Everyone in such a cluster, and around that topic, whom the fault can hit; topics are left to scenarios."""
+    """All targets of a fault in such a cluster and around that topic; topics themselves are left to scenarios."""
     everyone: list[Target] = [WholeCluster(), ActiveController(), ClientSide()]
     everyone += [LeaderOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
     everyone += [FollowerOf(topic=topic.name, partition=number) for number in range(topic.partitions)]

@@ -52,7 +52,7 @@ class TopicRecreate:
         return {"topic_id_after": after, "partitions": self._partitions}
 
     def heal(self) -> Proof:
-        """Its records do not come back. What can be done is that there is such a topic, and that it is in sync."""
+        """The records do not come back. Healing ensures that the topic exists and is in sync."""
         if not self._id_before:
             return self._topic.done()
         if not any(view.partitions for view in self._cluster.ask_all((self._topic.name,)).values()):

@@ -1,4 +1,4 @@
-"""A leader elected from outside the ISR: what only the last leader had is lost, by order of the operator."""
+"""A leader elected from outside the ISR, by order of the operator: records that only the last leader had are lost."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class UncleanElection:
         return {"leader_after": after.leader, "leader_epoch_after": after.leader_epoch, "log_end_after": end}
 
     def heal(self) -> Proof:
-        """Start whom it stopped and who is still down; what was lost stays lost."""
+        """Start the brokers that the fault stopped and that are still down; lost records stay lost."""
         for node in self._stopped:
             if node.state() is NodeState.STOPPED:
                 node.start()
@@ -123,7 +123,7 @@ class UncleanElection:
         node.stop()
 
     def _alone(self, leader: int) -> int:
-        """Where the leader's log ends once it is the only one in sync."""
+        """The leader's LEO once it is alone in the ISR."""
         wait_until(
             lambda: self._cluster.leader(self._topic, self._partition).isr == (leader,),
             timeout_s=SHRUNK_S,
@@ -150,7 +150,7 @@ class UncleanElection:
             return
 
     def _start_without_leader(self, broker: int) -> None:
-        """Start one that is not in sync, and see that it may not lead by itself."""
+        """Start a replica that is not in the ISR, and note the ISR, which proves that only an unclean election helps."""
         self._cluster.broker(broker).start()
         self._cluster.wait_serving(broker)
         view = wait_until(

@@ -1,4 +1,4 @@
-"""A member of a consumer group that was away, and commits what is no longer its own."""
+"""A paused member of a consumer group that wakes up and commits offsets of partitions it has lost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ZombieConsumer:
         return {"paused": zombie.identity, "partition": held["partition"], "offset": held["offset"]}
 
     def bit(self) -> Proof:
-        """Once the other one has everything, wake it: it commits what it had read before."""
+        """Once the other member owns all partitions, wake the zombie: it commits the offsets it had read before."""
         assert self._pair is not None
         zombie, other = self._pair
         owned = shares(self._group.wait_owned_by(other))

@@ -1,4 +1,4 @@
-"""A transactional producer that was away while another one took its place."""
+"""A paused transactional producer that wakes up after another instance has taken over its transactional id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lockstep.plan.targets import WholeCluster
     targets=(WholeCluster,),
 )
 class ZombieProducer:
-    """Proven by the coordinator, whose epoch moved, and by the zombie, which hears that it is fenced (KIP-98)."""
+    """Proven by the coordinator, which bumped the producer epoch, and by the zombie, which is fenced (KIP-98)."""
 
     def __init__(self, cluster: Cluster, target: WholeCluster) -> None:  # noqa: ARG002 - there is only one
         self._id = TransactionalId(cluster, "zombie-producer")
@@ -45,7 +45,7 @@ class ZombieProducer:
         }
 
     def bit(self) -> Proof:
-        """Wake it, and let it go on as if nothing had happened."""
+        """Wake the zombie, which goes on with its transactions until it is fenced."""
         assert self._zombie is not None
         after = self._id.view()
         self._zombie.resume()

@@ -1,4 +1,4 @@
-"""Brokers cut off from ZooKeeper, one or all: they serve what they lead, and cannot change who does."""
+"""Brokers cut off from ZooKeeper, one or all: they serve the partitions they lead, and cannot change ISR or leader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _needs_zookeeper(spec: ClusterSpec, _backend: str) -> str | None:
     takes=1,  # one of them; when it is all, they go on with what they lead
 )
 class ZooKeeperIsolation:
-    """Proven by silent links, and by ZooKeeper itself, which has no session of theirs any more."""
+    """Proven by silent links, and by ZooKeeper itself, where the brokers' sessions have expired."""
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
         self._cluster = cluster

@@ -80,7 +80,7 @@ class Group:
         return view
 
     def reunited(self, away: ClientProcess, other: ClientProcess) -> Proof:
-        """Wake the one that was away, wait until both share again, and end the group, however that went."""
+        """Wake the paused member, wait until both members share the partitions again, and end the group in any case."""
         try:
             away.resume()
             back = shares(self.wait_owned_by(away, other))

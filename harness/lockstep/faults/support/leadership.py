@@ -1,4 +1,4 @@
-"""What became of a partition whose leader was hit: who leads it now, and how much of its log is left."""
+"""The effect on a partition whose leader was hit: its new leader, and how much of the log that one has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Leadership:
 
     @property
     def node(self) -> Node:
-        """Who led it when this was made."""
+        """The leader when this object was made."""
         return self._cluster.broker(self._before.leader)
 
     @property
@@ -63,11 +63,11 @@ class Leadership:
         } | self._kept(after)
 
     def about_to_return(self) -> None:
-        """From now on, what the old leader says tells how it came back."""
+        """Read the old leader's log from now on, for its truncation after the restart."""
         self._words = Words(self.node)
 
     def truncated(self) -> Proof:
-        """Where it cut its log back to when it came back, by its own log; nothing if it did not have to."""
+        """The offset to which the old leader truncated when it came back, by its server log; nothing if it did not."""
         assert self._words is not None
         told = self._words.find(rf"partition={re.escape(self.partition)},.*Truncating to offset (\d+)")
         return {"truncated_to": int(told[0])} if told else {}

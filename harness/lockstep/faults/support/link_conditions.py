@@ -127,7 +127,7 @@ _impositions: WeakKeyDictionary[Links, dict[Link, list[Imposition]]] = WeakKeyDi
 
 
 def _held(links: Links, link: Link) -> list[Imposition]:
-    """Whose conditions are on a link, in the order in which they came."""
+    """The impositions on a link, in the order in which they came."""
     return _impositions.setdefault(links, {}).setdefault(link, [])
 
 

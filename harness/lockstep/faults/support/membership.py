@@ -1,4 +1,4 @@
-"""Whether the others miss a node: the proof of every fault that takes one out of service, and of its end."""
+"""Whether other nodes see a node gone or back: the proof of faults that take one out of service, and of their end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASK_S = 2.0
 
 
 def missed(cluster: Cluster, node: Node, timeout_s: float = MISSED_S) -> Proof:
-    """Wait until the rest of the cluster does without a node."""
+    """Wait until a broker is missing from the others' metadata, or a controller or ZooKeeper server does not answer."""
     began_ns = time.monotonic_ns()
     if node.spec.is_broker:
         others = wait_until(
@@ -46,7 +46,7 @@ def missed(cluster: Cluster, node: Node, timeout_s: float = MISSED_S) -> Proof:
 
 
 def returned(cluster: Cluster, node: Node) -> Proof:
-    """Wait until a node is in service again, with all that it is for."""
+    """Wait until a node is in service again in all its roles."""
     began_ns = time.monotonic_ns()
     proof: Proof = {"identity": node.identity}
     if node.spec.is_broker:

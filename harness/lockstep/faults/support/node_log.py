@@ -1,4 +1,4 @@
-"""What a node says in its own log, from a moment on."""
+"""A node's server log, from a moment on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOG = "server.log"
 
 
 class Words:
-    """What a node has said since this was made."""
+    """The lines of a node's server log since this object was made."""
 
     def __init__(self, node: Node) -> None:
         self._log: Path = node.directory / LOG
@@ -23,5 +23,5 @@ class Words:
             return log.read()
 
     def find(self, pattern: str) -> list[str]:
-        """What the one group of a pattern was, each time that it was said."""
+        """The text that the one group of a pattern matched, for each match."""
         return re.findall(pattern, self.said())

@@ -1,4 +1,4 @@
-"""Finding out who plays a role now."""
+"""The node that has a role now: leader, follower, active controller."""
 
 from __future__ import annotations
 

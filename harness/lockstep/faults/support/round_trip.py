@@ -1,4 +1,4 @@
-"""What a request through a link takes, there and back: sent by the harness itself, where the source would send it."""
+"""Round-trip times of requests through a link, which the harness itself sends from where the source would."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class TransactionalId:
         return client
 
     def view(self) -> TransactionView:
-        """What its coordinator knows of it."""
+        """The transactional id as its coordinator describes it."""
         coordinator = administer(
             self._cluster,
             lambda address, access: ask_coordinator(address, KeyType.TRANSACTION, self.name, access=access),
