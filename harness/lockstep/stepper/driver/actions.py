@@ -1,4 +1,4 @@
-"""Steps: each is one action on the cluster and on the model. Brokers are named by their ids."""
+"""Steps: each is one action, taken on the cluster and on the model. Brokers are given by the cluster's ids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Reach(StrEnum):
-    """How far somebody reads."""
+    """The upper bound of a read: as read_uncommitted, as read_committed, or as a replica, which reads to the LEO."""
 
     HIGH_WATERMARK = "high watermark"
     LAST_STABLE_OFFSET = "last stable offset"
@@ -21,7 +21,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="step", tag=str
 
 
 class Sender(msgspec.Struct, frozen=True, kw_only=True):
-    """What an idempotent producer says of itself and of its batch."""
+    """Producer id, producer epoch and base sequence of an idempotent producer's batch."""
 
     producer_id: int
     epoch: int
@@ -32,12 +32,12 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a client with a transactional id says it is, as compared with what it was last told: right, or not."""
+    """Producer id and epoch in a transactional client's request, relative to those it got from the coordinator."""
 
     epochs: int = 0
-    """How many epochs later it says it has."""
+    """The difference of the producer epoch: positive is too high, negative is one that was fenced."""
     stranger: bool = False
-    """Whether it gives another producer id."""
+    """Whether the producer id is a wrong one."""
 
     def __str__(self) -> str:
         if self.stranger:
@@ -46,11 +46,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client says of a batch of its transaction."""
+    """Producer and sequence of a transactional batch, relative to the correct ones."""
 
     identity: Identity = Identity()
     sequences: int = 0
-    """By how much its sequence is too high."""
+    """The difference of the base sequence: positive leaves a gap."""
 
     def __str__(self) -> str:
         sequence = f", {self.sequences:+} sequences" if self.sequences else ""
@@ -58,7 +58,7 @@ class InTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Write(_Step, frozen=True, kw_only=True):
-    """Produce one batch. One with acks=all may stay open, and is answered during a later step."""
+    """Produce one batch. With acks=all the request may stay open, and its response arrive during a later step."""
 
     broker: int
     acks: int
@@ -66,7 +66,7 @@ class Write(_Step, frozen=True, kw_only=True):
     sender: Sender | None = None
     transaction: InTransaction | None = None
     corrupt: bool = False
-    """With a checksum that is not that of its bytes."""
+    """The batch's CRC does not match its bytes."""
 
     def __str__(self) -> str:
         who = self.sender or self.transaction or ""
@@ -75,7 +75,7 @@ class Write(_Step, frozen=True, kw_only=True):
 
 
 class Read(_Step, frozen=True, kw_only=True):
-    """Fetch from any replica, as a consumer or to its very end."""
+    """Fetch from any replica: as a consumer, or up to the LEO (replica id -3, FetchRequest.FUTURE_LOCAL_REPLICA_ID)."""
 
     broker: int
     offset: int
@@ -87,7 +87,7 @@ class Read(_Step, frozen=True, kw_only=True):
 
 
 class Ask(_Step, frozen=True, kw_only=True):
-    """Ask a replica where its log ends or starts."""
+    """ListOffsets: the log start offset, or the latest offset that the reader may see."""
 
     broker: int
     earliest: bool = False
@@ -100,7 +100,7 @@ class Ask(_Step, frozen=True, kw_only=True):
 
 
 class AskEpochEnd(_Step, frozen=True, kw_only=True):
-    """Ask a leader where an epoch ends."""
+    """OffsetForLeaderEpoch: the end offset of a leader epoch."""
 
     broker: int
     epoch: int
@@ -111,7 +111,7 @@ class AskEpochEnd(_Step, frozen=True, kw_only=True):
 
 
 class AskMetadata(_Step, frozen=True, kw_only=True):
-    """Ask a broker who leads, who is in sync and who is there."""
+    """Metadata request: leader, ISR and live brokers as one broker has them."""
 
     broker: int
 
@@ -120,16 +120,17 @@ class AskMetadata(_Step, frozen=True, kw_only=True):
 
 
 class InitProducer(_Step, frozen=True, kw_only=True):
-    """Ask the coordinator of the transactional id who its producer is: as a new client, or after an error."""
+    """InitProducerId to the transaction coordinator."""
 
     identity: Identity | None = None
+    """The expected producer, as after an error (KIP-360); None for a new client."""
 
     def __str__(self) -> str:
         return "begin as a new producer" if self.identity is None else f"go on as the same producer{self.identity}"
 
 
 class AddPartition(_Step, frozen=True, kw_only=True):
-    """Say that the partition is about to be written in the transaction."""
+    """AddPartitionsToTxn with the partition under test."""
 
     identity: Identity = Identity()
 
@@ -138,6 +139,8 @@ class AddPartition(_Step, frozen=True, kw_only=True):
 
 
 class EndTransaction(_Step, frozen=True, kw_only=True):
+    """EndTxn: commit or abort."""
+
     commit: bool
     identity: Identity = Identity()
 
@@ -146,7 +149,7 @@ class EndTransaction(_Step, frozen=True, kw_only=True):
 
 
 class Claims(StrEnum):
-    """What a consumer says of itself to its group."""
+    """Member id and generation (or member epoch) in a group request, relative to the correct ones."""
 
     RIGHT = "as it is"
     NOBODY = "as nobody"
@@ -156,7 +159,7 @@ class Claims(StrEnum):
 
 
 class Owned(StrEnum):
-    """Which partitions a consumer says it owns."""
+    """The owned partitions that a ConsumerGroupHeartbeat reports."""
 
     ALL = "all that it was given"
     SOME = "one less than it was given"
@@ -164,14 +167,14 @@ class Owned(StrEnum):
 
 
 class _GroupStep(_Step, frozen=True, kw_only=True):
-    """A request of a consumer, to a broker that need not be its coordinator."""
+    """A group request of a consumer, to a broker that need not be the coordinator."""
 
     broker: int
     consumer: str
 
 
 class Join(_GroupStep, frozen=True, kw_only=True):
-    """Join a classic group. It may stay open until the others have joined, and is answered during a later step."""
+    """JoinGroup of the classic protocol. Its response waits until the other members have joined."""
 
     claims: Claims = Claims.RIGHT
 
@@ -180,7 +183,7 @@ class Join(_GroupStep, frozen=True, kw_only=True):
 
 
 class Sync(_GroupStep, frozen=True, kw_only=True):
-    """Ask for one's partitions, or if one leads, assign them. It may stay open until the leader has."""
+    """SyncGroup of the classic protocol. The group leader's carries the assignment, for which other members wait."""
 
     claims: Claims = Claims.RIGHT
 
@@ -198,7 +201,7 @@ class Beat(_GroupStep, frozen=True, kw_only=True):
 
 
 class Leave(_GroupStep, frozen=True, kw_only=True):
-    """Leave a classic group."""
+    """LeaveGroup of the classic protocol."""
 
     claims: Claims = Claims.RIGHT
 
@@ -207,14 +210,14 @@ class Leave(_GroupStep, frozen=True, kw_only=True):
 
 
 class Enter(_GroupStep, frozen=True, kw_only=True):
-    """Join a group of the consumer protocol."""
+    """The first ConsumerGroupHeartbeat of a member, with member epoch 0 (KIP-848)."""
 
     def __str__(self) -> str:
         return f"{self.consumer} enters at {self.broker}"
 
 
 class Report(_GroupStep, frozen=True, kw_only=True):
-    """Heartbeat of the consumer protocol."""
+    """ConsumerGroupHeartbeat of a member (KIP-848)."""
 
     claims: Claims = Claims.RIGHT
     owned: Owned = Owned.ALL
@@ -224,7 +227,7 @@ class Report(_GroupStep, frozen=True, kw_only=True):
 
 
 class Exit(_GroupStep, frozen=True, kw_only=True):
-    """Leave a group of the consumer protocol, for good or to come back."""
+    """The last ConsumerGroupHeartbeat of a member (KIP-848), with epoch -1, or -2 for a static member that returns."""
 
     for_now: bool = False
 
@@ -233,7 +236,7 @@ class Exit(_GroupStep, frozen=True, kw_only=True):
 
 
 class Commit(_GroupStep, frozen=True, kw_only=True):
-    """Commit an offset in the group of this consumer."""
+    """OffsetCommit of one partition in the consumer's group."""
 
     partition: int
     offset: int
@@ -244,7 +247,7 @@ class Commit(_GroupStep, frozen=True, kw_only=True):
 
 
 class Committed(_GroupStep, frozen=True, kw_only=True):
-    """Ask which offset the group of this consumer has committed."""
+    """OffsetFetch: the committed offset of one partition in the consumer's group."""
 
     partition: int
     claims: Claims = Claims.NOBODY
@@ -254,6 +257,8 @@ class Committed(_GroupStep, frozen=True, kw_only=True):
 
 
 class Kill(_Step, frozen=True, kw_only=True):
+    """Kill a broker's process with SIGKILL: its log survives in the page cache."""
+
     broker: int
 
     def __str__(self) -> str:
@@ -261,17 +266,18 @@ class Kill(_Step, frozen=True, kw_only=True):
 
 
 class Crash(_Step, frozen=True, kw_only=True):
-    """Kill a broker as if its machine lost power: what comes behind an offset was not flushed, and is gone."""
+    """Kill a broker as if its machine lost power: the unflushed end of its log is lost."""
 
     broker: int
     end: int
+    """The LEO that is left: records from this offset on were not flushed."""
 
     def __str__(self) -> str:
         return f"let the machine of {self.broker} lose power, so that its log ends at {self.end}"
 
 
 class Stop(_Step, frozen=True, kw_only=True):
-    """Shut a broker down in good order."""
+    """Controlled shutdown of a broker."""
 
     broker: int
 
@@ -287,6 +293,8 @@ class Start(_Step, frozen=True, kw_only=True):
 
 
 class Pause(_Step, frozen=True, kw_only=True):
+    """Suspend a broker's process, which keeps its connections and its memory."""
+
     broker: int
 
     def __str__(self) -> str:
@@ -301,7 +309,7 @@ class Resume(_Step, frozen=True, kw_only=True):
 
 
 class Cut(_Step, frozen=True, kw_only=True):
-    """Let a follower fetch no more from another broker."""
+    """Cut the replication link over which a follower fetches from another broker."""
 
     follower: int
     leader: int
@@ -311,17 +319,19 @@ class Cut(_Step, frozen=True, kw_only=True):
 
 
 class Mend(_Step, frozen=True, kw_only=True):
+    """Heal a replication link, in both directions or for requests only."""
+
     follower: int
     leader: int
     answers: bool = True
-    """Whether it is answered, too; otherwise the leader hears how far it is, and it gets nothing."""
+    """If false, fetch requests pass and responses do not: the leader learns the follower's LEO, which cannot grow."""
 
     def __str__(self) -> str:
         return f"let {self.follower} {'reach' if self.answers else 'ask'} {self.leader} again"
 
 
 class Talk(StrEnum):
-    """What a broker and its controller say to each other."""
+    """Kinds of control-plane messages between a broker and the controller."""
 
     METADATA = "what the controller decides"
     HEARTBEATS = "its heartbeats"
@@ -330,7 +340,7 @@ class Talk(StrEnum):
 
 
 class Withhold(_Step, frozen=True, kw_only=True):
-    """Let something not pass between a broker and its controller; the rest does."""
+    """Hold back one kind of message between a broker and the controller; the others pass."""
 
     broker: int
     talk: Talk
@@ -340,7 +350,7 @@ class Withhold(_Step, frozen=True, kw_only=True):
 
 
 class Release(_Step, frozen=True, kw_only=True):
-    """Let it pass again."""
+    """Let a kind of message pass again that was held back."""
 
     broker: int
     talk: Talk
@@ -350,7 +360,7 @@ class Release(_Step, frozen=True, kw_only=True):
 
 
 class Elect(_Step, frozen=True, kw_only=True):
-    """Ask for an election."""
+    """ElectLeaders: a preferred or an unclean election."""
 
     unclean: bool = False
 
@@ -359,7 +369,7 @@ class Elect(_Step, frozen=True, kw_only=True):
 
 
 class Reassign(_Step, frozen=True, kw_only=True):
-    """Ask for the partition to be on these brokers."""
+    """AlterPartitionReassignments to these replicas, in the order of preference."""
 
     replicas: tuple[int, ...]
 
@@ -368,7 +378,7 @@ class Reassign(_Step, frozen=True, kw_only=True):
 
 
 class SetMinIsr(_Step, frozen=True, kw_only=True):
-    """Set the topic's min.insync.replicas, and wait until all that run go by it."""
+    """Set the topic's min.insync.replicas, and wait until all running brokers apply it."""
 
     value: int
 
@@ -377,7 +387,7 @@ class SetMinIsr(_Step, frozen=True, kw_only=True):
 
 
 class Until(StrEnum):
-    """What may be waited for."""
+    """Conditions for which a step can wait."""
 
     ANSWERS = "open operations are answered"
     IN_SYNC = "all replicas that run are in the ISR"
@@ -391,7 +401,7 @@ class Until(StrEnum):
 
 
 class Wait(_Step, frozen=True, kw_only=True):
-    """Let time pass until something is seen, or does not come about in time."""
+    """Wait until a condition is observed, or a time limit is reached."""
 
     until: Until
 
@@ -400,7 +410,7 @@ class Wait(_Step, frozen=True, kw_only=True):
 
 
 class Idle(_Step, frozen=True, kw_only=True):
-    """Let so much time pass, to see what does not come about in it."""
+    """Let so much time pass, and observe whatever happens in it."""
 
     ms: int
 
