@@ -1,4 +1,4 @@
-"""Requests and answers: as the wire has them, and as the reference model has them."""
+"""Codec: translates a step into a Kafka request and the model's request, and the Kafka response into the model's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lockstep_model.partition.producer_state import Batch as ModelBatch
 from lockstep_model.registration import NO_LEADER
 
 WRITE_TIMEOUT_MS = 4_000
-"""For how long a broker lets a write with acks=all wait."""
+"""The timeout_ms of a Produce request: after it, a broker returns REQUEST_TIMED_OUT for acks=all."""
 
 ISOLATIONS = {
     Reach.HIGH_WATERMARK: Isolation.READ_UNCOMMITTED,
@@ -44,13 +44,14 @@ ISOLATION_LEVELS = {
 
 
 class Exchange(NamedTuple):
-    """One request in both languages, and how to translate the answer."""
+    """One request as the model and as the wire protocol have it, and the translation of its response."""
 
     request: Any
-    """The model's."""
+    """The model's request."""
     send: Callable[[Connection], Pending[Any]]
+    """Sends the Kafka request over a connection."""
     read: Callable[[Any], Any]
-    """The wire's answer as the model gives it."""
+    """Translates the Kafka response into the model's."""
 
 
 def write(step: Write, topic: str, values: tuple[int, ...], client: TransactionalClient) -> Exchange:
@@ -122,7 +123,7 @@ def _fetched(answer: fetching.Fetched) -> Told:
 
 
 def logged(record: FetchedRecord) -> tuple[Epoch, int]:
-    """A record as the model tells it from others: its epoch, and its value or what it says as a marker."""
+    """A record as the model compares it: its leader epoch, and its value or the type of its transaction marker."""
     if record.marker is not None:
         return record.partition_leader_epoch, COMMITTED if record.marker.commit else ABORTED
     return record.partition_leader_epoch, int(record.value or b"-1")
@@ -166,7 +167,7 @@ def _end_of_epoch(answer: offsets.EpochEnd) -> EndOfEpoch:
 
 
 def described(view: ClusterView, topic: str, number: Numbering) -> Described:
-    """What a broker tells of the partition, and of who is there."""
+    """A Metadata response as the model has it: the partition and the live brokers."""
     brokers = frozenset(map(number, view.brokers))
     told = view.partition(topic, 0)
     if told is None:
