@@ -17,7 +17,7 @@ ProducerId: TypeAlias = int
 Offset: TypeAlias = int
 
 BATCHES_RETAINED = 5
-"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN; with idempotence also the limit of max.in.flight.requests.per.connection."""
+"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN; also the most in-flight requests that an idempotent producer may have."""
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 LAST_SEQUENCE = 2**31 - 1

@@ -245,9 +245,9 @@ def _news(parameters: Parameters, replica: Replica, partition: Registration) -> 
     """Whether the broker applies this registration.
 
     ZooKeeper mode: LeaderAndIsr is applied if its leader epoch is higher (ReplicaManager.becomeLeaderOrFollower).
-    KRaft: it is applied if its partition epoch changed in the metadata (TopicDelta.localChanges). A leader that has this
-    partition epoch from an AlterPartition response applies it again, and so drops an AlterPartition that it sent since
-    (Partition.makeLeader).
+    KRaft: it is applied if its partition epoch changed in the metadata (TopicDelta.localChanges). A leader that has
+    this partition epoch from an AlterPartition response applies it again, and so drops an AlterPartition that it sent
+    since (Partition.makeLeader).
     """
     if parameters.mode is Mode.ZK:
         return partition.leader_epoch > replica.leader_epoch

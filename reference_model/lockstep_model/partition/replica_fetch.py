@@ -1,4 +1,7 @@
-"""Followers fetch from their leader: the request, what the leader makes of it, and what the follower of the answer."""
+"""Follower Fetch: the request, the leader's response and follower state, and the follower's append or truncation.
+
+Leader: Partition.fetchRecords. Follower: AbstractFetcherThread, ReplicaFetcherThread.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ from lockstep_model.replication import mutants
 
 
 class ReplicaFetch(NamedTuple):
-    """A follower asks for what comes after the end of its log."""
+    """A follower's Fetch request, from its log end offset on."""
 
     leader: BrokerId
-    """Whom it asks."""
+    """The broker that the request is sent to."""
     follower: BrokerId
     broker_epoch: int
-    """Which incarnation of the follower: sent in KRaft mode only (KIP-903), but no answer reaches another one."""
+    """The follower's broker epoch. Kafka sends it in KRaft mode only (KIP-903); here it also ties the response to the
+    process that sent the request."""
     leader_epoch: int
     offset: Offset
     last_fetched_epoch: Epoch
@@ -28,21 +32,21 @@ class ReplicaFetch(NamedTuple):
 
 
 class ReplicaFetched(NamedTuple):
-    """The answer."""
+    """The leader's Fetch response to a follower."""
 
     request: ReplicaFetch
     error: Error = Error.NONE
     diverging: EpochEnd | None = None
-    """The follower's log is another one from here on."""
+    """divergingEpoch: the largest epoch of the leader not above lastFetchedEpoch, and its end offset (KIP-595)."""
     records: tuple[Record, ...] = ()
     high_watermark: Offset = 0
     log_start: Offset = 0
     log_end: Offset = 0
-    """Not in the answer: a follower whose offset is out of range asks for it, with ListOffsets."""
+    """The leader's LEO. Not in Kafka's response: after OFFSET_OUT_OF_RANGE the follower gets it by ListOffsets."""
 
 
 def request(follower: Replica) -> ReplicaFetch | None:
-    """What a follower sends to the leader that it knows."""
+    """The follower's next Fetch to the leader in its metadata; None without one (ReplicaFetcherThread)."""
     if follower.leader in (NO_LEADER, follower.broker):
         return None
     return ReplicaFetch(
@@ -59,9 +63,9 @@ def request(follower: Replica) -> ReplicaFetch | None:
 def answer(
     parameters: Parameters, replica: Replica, fetch: ReplicaFetch, limit: int | None = None
 ) -> tuple[Replica, ReplicaFetched]:
-    """A broker answers a follower, with so many records at most, and learns how far it is (Partition.fetchRecords).
+    """The leader's response to a follower's Fetch, with at most `limit` records (Partition.fetchRecords).
 
-    A follower that diverges or is out of range does not count as having fetched.
+    A response with divergingEpoch or OFFSET_OUT_OF_RANGE leaves the follower's state as it was.
     """
     error = refused(parameters, replica, fetch)
     leadership = replica.leadership
@@ -81,23 +85,27 @@ def answer(
         return replica, ReplicaFetched(fetch, Error.NOT_LEADER_OR_FOLLOWER)
     records = log.read(fetch.offset, log.end if limit is None else min(fetch.offset + limit, log.end))
     after = fetched(parameters, replica, leadership, fetch)
-    # What is read at once comes with the high watermark of before; without records the leader waits, and reads again.
+    # A response with records has the high watermark of before this Fetch; without records the Fetch waits in purgatory
+    # and is read again (DelayedFetch).
     high_watermark = replica.high_watermark if records else after.high_watermark
     return after, answered._replace(records=records, high_watermark=high_watermark)
 
 
 def refused(parameters: Parameters, replica: Replica, fetch: ReplicaFetch) -> Error:
-    """Why a broker does not look into its log for a follower (Partition.fetchRecords)."""
+    """Error for a follower's Fetch before the log is read: leader epoch, leadership, assignment.
+
+    Partition.fetchRecords, Partition.followerReplicaOrThrow.
+    """
     error = refusal(replica, fetch.leader_epoch if parameters.guards(mutants.FETCH_LEADER_EPOCH) else None)
     if error is not Error.NONE or replica.leadership is None:
         return error
-    if replica.leadership.of(fetch.follower) is None:  # not in the assignment, as far as this broker knows
+    if replica.leadership.of(fetch.follower) is None:  # the follower is not in the leader's assignment
         return Error.UNKNOWN_LEADER_EPOCH
     return Error.NONE
 
 
 def _of_an_earlier_incarnation(parameters: Parameters, leadership: Leadership, fetch: ReplicaFetch) -> bool:
-    """Whether another one is active since this was sent (KIP-903; Replica.updateFetchStateOrThrow)."""
+    """KRaft: the Fetch has a broker epoch below the registered one (KIP-903; Replica.updateFetchStateOrThrow)."""
     if parameters.mode is Mode.ZK or not parameters.guards(mutants.FETCH_BROKER_EPOCH):
         return False
     return any(
@@ -107,9 +115,9 @@ def _of_an_earlier_incarnation(parameters: Parameters, leadership: Leadership, f
 
 
 def fetched(parameters: Parameters, replica: Replica, leadership: Leadership, fetch: ReplicaFetch) -> Replica:
-    """The leader knows how far a follower is: it may join the ISR, and the high watermark may rise.
+    """The leader updates a follower's state, may expand the ISR and may raise the high watermark.
 
-    The high watermark is looked at only if the follower's end is another one (Partition.updateFollowerFetchState).
+    The high watermark is recomputed only if the follower's LEO changed (Partition.updateFollowerFetchState).
     """
     before = leadership.of(fetch.follower) or Progress()
     progress = Progress(
@@ -129,15 +137,15 @@ def fetched(parameters: Parameters, replica: Replica, leadership: Leadership, fe
 
 
 def _catches_up(leader: Replica, before: Progress, offset: Offset) -> bool:
-    """A follower that fetches from here is caught up now, or was when it fetched before (updateFetchStateOrThrow).
+    """The follower reached the leader's LEO of now or of its previous Fetch (Replica.updateFetchStateOrThrow).
 
-    Else one would never be, whose leader always appends between its fetches.
+    With the LEO of now alone, a follower of a leader that appends between any two Fetches would never be caught up.
     """
     return offset >= leader.log.end or (before.fetched and offset >= before.leader_end)
 
 
 def take(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -> Replica:
-    """A follower takes an answer, if that is still the one that it waits for (AbstractFetcherThread)."""
+    """The follower handles a Fetch response: append, truncate or reset (AbstractFetcherThread.processFetchRequest)."""
     if not awaited(parameters, follower, fetched.request):
         return follower
     if fetched.error is Error.OFFSET_OUT_OF_RANGE:
@@ -151,11 +159,11 @@ def take(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -> 
 
 
 def awaited(parameters: Parameters, follower: Replica, fetch: ReplicaFetch) -> bool:
-    """Whether an answer to this request is still of use.
+    """Whether the follower still applies the response to this request (AbstractFetcherThread.processFetchRequest).
 
-    A fetcher is one thread for each leader, and lets go of the partition when another broker leads it. It compares the
-    offset, for the log may have been truncated meanwhile, and the leader epoch, for an answer of the same broker in an
-    earlier one may tell the follower to truncate (AbstractFetcherThread.processFetchRequest).
+    A fetcher thread belongs to one leader and drops the partition when the leader changes. The fetch offset must be the
+    follower's LEO: the log may have been truncated meanwhile. The leader epoch must be the follower's: a response of
+    the same broker from an earlier epoch may carry a diverging epoch.
     """
     if follower.leader != fetch.leader or follower.broker_epoch != fetch.broker_epoch:
         return False
@@ -165,12 +173,13 @@ def awaited(parameters: Parameters, follower: Replica, fetch: ReplicaFetch) -> b
 
 
 def truncated(log: Log, diverging: EpochEnd) -> Log:
-    """Cut a log back to where the leader's epoch ends, or to the last epoch before it that both may have.
+    """Truncate to the diverging epoch's end, or to the end of the follower's largest epoch below it.
 
-    In the second case the next fetch tells whether they do (AbstractFetcherThread.getOffsetTruncationState).
+    In the second case the next Fetch shows whether the logs still diverge (KIP-279;
+    AbstractFetcherThread.getOffsetTruncationState).
     """
     own = log.end_offset_for(diverging.epoch)
-    if own is None:  # the leader's epoch is higher than any here
+    if own is None:  # the diverging epoch is above all epochs of the follower
         return log.truncate(diverging.end)
     if own.epoch != diverging.epoch:
         return log.truncate(own.end)
@@ -178,7 +187,10 @@ def truncated(log: Log, diverging: EpochEnd) -> Log:
 
 
 def _reset(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -> Replica:
-    """Out of range: cut what the leader does not have, or begin anew where its log does (fetchOffsetAndTruncate)."""
+    """OFFSET_OUT_OF_RANGE: truncate to the leader's LEO, or restart the log at the leader's log start offset.
+
+    AbstractFetcherThread.fetchOffsetAndTruncate.
+    """
     if fetched.log_end < follower.log.end:
         return _with_log(parameters, follower, follower.log.truncate(fetched.log_end), follower.high_watermark)
     if follower.log.end < fetched.log_start:
@@ -187,7 +199,10 @@ def _reset(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -
 
 
 def _with_log(parameters: Parameters, follower: Replica, log: Log, high_watermark: Offset) -> Replica:
-    """A follower's high watermark is its leader's within its own log, and may go down (updateHighWatermark)."""
+    """The follower's high watermark is the leader's, limited to its own log; it may go down.
+
+    UnifiedLog.updateHighWatermark.
+    """
     if not parameters.guards(mutants.HIGH_WATERMARK_WITHIN_LOG):
         return follower._replace(log=log, high_watermark=high_watermark)
     return follower._replace(log=log, high_watermark=min(max(high_watermark, log.start), log.end))
