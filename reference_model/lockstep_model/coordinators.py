@@ -1,8 +1,8 @@
-"""A broker is asked as the coordinator of a group or of a transactional id: whether it is, and can write what it must.
+"""Coordinator errors of a broker, for groups and transactional ids: not coordinator, loading, not available.
 
-The coordinator is the leader of the id's partition of __consumer_offsets or __transaction_state, once it has read it.
-Who is answered with one of these three errors finds the coordinator anew, or waits, and asks again. What it asked for
-may have been done all the same: a record that is not acknowledged can be in the log.
+The coordinator is the leader of the id's partition of __consumer_offsets or __transaction_state, once it has loaded
+that partition. After one of these errors a client looks up the coordinator again, or backs off, and retries. The failed
+request may still take effect: a record that was appended and not acknowledged can be committed later.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from lockstep_model.errors import Error
 
 
 class Coordinating(StrEnum):
-    """How a broker stands to an id."""
+    """The state of a broker as coordinator of one group or transactional id."""
 
     ACTIVE = "active"
     LOADING = "loading"
     ELSEWHERE = "elsewhere"
-    """It does not lead the partition, for all that it knows."""
+    """By its own metadata the broker does not lead the id's partition."""
     STOPPED = "stopped"
-    """It is starting, or shutting down."""
+    """The coordinator of this broker is starting or shutting down."""
 
 
 _REFUSALS = {
@@ -32,28 +32,34 @@ _REFUSALS = {
 
 
 def refusal(coordinating: Coordinating) -> Error:
-    """What is answered instead of an answer (TransactionStateManager.getAndMaybeAddTransactionState,
-    GroupCoordinator.validateGroupStatus, CoordinatorRuntime.withActiveContextOrThrow)."""
+    """Error of a broker in this coordinator state, NONE if it is active.
+
+    TransactionStateManager.getAndMaybeAddTransactionState, GroupCoordinator.validateGroupStatus,
+    CoordinatorRuntime.withActiveContextOrThrow.
+    """
     return _REFUSALS[coordinating]
 
 
 def heartbeat_refusal(coordinating: Coordinating) -> Error:
-    """To a heartbeat of the classic protocol: while the group is loaded nobody is sent away (handleHeartbeat)."""
+    """Classic Heartbeat: a coordinator that is loading the group answers NONE (GroupCoordinator.handleHeartbeat)."""
     return Error.NONE if coordinating is Coordinating.LOADING else refusal(coordinating)
 
 
 def sync_refusal(coordinating: Coordinating, *, new_coordinator: bool) -> Error:
-    """To a SyncGroup: the old coordinator has members join again, as the rebalance is lost (handleSyncGroup)."""
+    """Classic SyncGroup: while loading the old coordinator answers REBALANCE_IN_PROGRESS, so that members rejoin.
+
+    GroupCoordinator.handleSyncGroup; the rebalance in progress was lost with the previous coordinator.
+    """
     if coordinating is Coordinating.LOADING and not new_coordinator:
         return Error.REBALANCE_IN_PROGRESS
     return refusal(coordinating)
 
 
 def write_error(error: Error) -> Error:
-    """What is answered when a coordinator's own record was refused, or not replicated in time, with this error.
+    """Client error for a failed append of the coordinator's own record (to __consumer_offsets or __transaction_state).
 
-    A group coordinator whose broker cannot reach the transaction coordinator has clients wait as if it were loading.
-    TransactionStateManager.appendTransactionToLog, CoordinatorOperationExceptionHelper.handleOperationException
+    NETWORK_EXCEPTION: the group coordinator could not reach the transaction coordinator for verification.
+    TransactionStateManager.appendTransactionToLog, CoordinatorOperationExceptionHelper.handleOperationException.
     """
     if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR):
         return Error.NOT_COORDINATOR

@@ -1,4 +1,4 @@
-"""The errors with which Kafka answers, by their names and codes, and which of them leave it open what happened."""
+"""Kafka error codes that the model uses, and those after which the outcome of a Produce is indeterminate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Error(IntEnum):
-    """Those that the model can give (Errors)."""
+    """Error codes of responses in the model (Errors)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -75,8 +75,9 @@ OUTCOME_UNKNOWN = frozenset(
         Error.UNKNOWN_SERVER_ERROR,
     }
 )
-"""After these a produced record may be in the leader's log, and may yet be committed or lost.
+"""Produce errors with an indeterminate outcome: the record may be in the leader's log, and may be committed or lost.
 
-After the first two it was appended. A disk may fail after it took the record (LocalLog.append), a connection end before
-the answer came, which clients call NETWORK_EXCEPTION, and an error that nobody foresaw come at any time.
+After REQUEST_TIMED_OUT and NOT_ENOUGH_REPLICAS_AFTER_APPEND it was appended. A disk may fail after the write
+(LocalLog.append), a connection may close before the response (NETWORK_EXCEPTION on the client), and
+UNKNOWN_SERVER_ERROR may occur before or after the append.
 """

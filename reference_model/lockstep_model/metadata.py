@@ -1,4 +1,4 @@
-"""What a broker answers to a Metadata request, from the registrations that it has learned of."""
+"""A broker's Metadata response, from the partition and broker registrations in its metadata cache."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lockstep_model.parameters import Parameters
 from lockstep_model.registration import NO_LEADER, BrokerId, BrokerRegistration, Brokers, Registration
 
 OFFLINE_TOLD = "offline-told"
-"""The guard by which clients are told whose brokers are not there."""
+"""Guard: Metadata responses list replicas on brokers that are not alive as offlineReplicas."""
 TOLD_LATER = "told-later"
-"""What the controller has decided brokers tell when they have learned of it, and not before."""
+"""Guard: a broker's Metadata response has a controller's change only after the broker applied it."""
 
 
 class PartitionMetadata(NamedTuple):
-    """One partition (MetadataResponsePartition)."""
+    """One partition of a Metadata response (MetadataResponsePartition)."""
 
     error: Error
     leader: BrokerId = NO_LEADER
@@ -27,11 +27,11 @@ class PartitionMetadata(NamedTuple):
 
 
 class Described(NamedTuple):
-    """All that a client is told who asks for one partition."""
+    """A Metadata response for one partition, with the live brokers."""
 
     partition: PartitionMetadata
     brokers: Brokers
-    """Who is there."""
+    """The live (unfenced) brokers."""
 
 
 def describe(
@@ -41,10 +41,10 @@ def describe(
     *,
     by_id: bool = False,
 ) -> PartitionMetadata:
-    """A partition as clients are told of it; None is one that the broker does not know (KRaftMetadataCache).
+    """Metadata of a partition; None is a partition that is not in the cache (KRaftMetadataCache.getPartitionMetadata).
 
-    A leader that is fenced has no address to tell, so clients are told of none, though its epoch stays. Requests before
-    version 1, which were told REPLICA_NOT_AVAILABLE instead of offline replicas, are none of today's.
+    A fenced leader has no endpoint: the response has LEADER_NOT_AVAILABLE and leader -1, with the leader epoch as it
+    is. Version 0, which had REPLICA_NOT_AVAILABLE, is not modelled.
     """
     if partition is None:
         return PartitionMetadata(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,4 +1,4 @@
-"""What the controller has on record of one partition and of its brokers, and what brokers ask it to change."""
+"""The controller's registrations of one partition and of brokers, and the requests that change them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_LEADER: BrokerId = -1
 
 
 class Registration(NamedTuple):
-    """One partition, as the controller has it and as brokers learn of it (PartitionRegistration)."""
+    """A partition's state at the controller, as brokers get it by metadata or LeaderAndIsr (PartitionRegistration)."""
 
     replicas: tuple[BrokerId, ...]
     """In the order of the assignment; the first is the preferred leader."""
@@ -19,30 +19,30 @@ class Registration(NamedTuple):
     leader: BrokerId = NO_LEADER
     leader_epoch: int = 0
     partition_epoch: int = 0
-    """The version of the znode in ZooKeeper mode."""
+    """Rises with every change of the partition; in ZooKeeper mode the version of its state znode."""
     elr: Brokers = frozenset()
     last_known_elr: tuple[BrokerId, ...] = ()
     recovering: bool = False
-    """The leader was elected uncleanly, and has not yet changed the ISR (LeaderRecoveryState)."""
+    """LeaderRecoveryState.RECOVERING: the leader was elected uncleanly, and has not changed the ISR since (KIP-704)."""
     adding: Brokers = frozenset()
     removing: Brokers = frozenset()
 
 
 class BrokerRegistration(NamedTuple):
-    """One broker, as the controller has it."""
+    """A broker's registration at the controller (BrokerRegistration)."""
 
     epoch: int
-    """Which registration: the offset of its record, in ZooKeeper mode the czxid of the broker's znode."""
+    """The broker epoch: offset of its RegisterBrokerRecord, in ZooKeeper mode the czxid of the broker's znode."""
     fenced: bool = False
-    """Its session is over, or it has not yet caught up; in ZooKeeper mode, that it has no znode."""
+    """Its session expired, or it has not caught up with the metadata log; in ZooKeeper mode it has no znode."""
     shutting_down: bool = False
-    """In controlled shutdown: ZooKeeper's controller only remembers it, KRaft's has it on record."""
+    """In controlled shutdown: a record in KRaft, only in the controller's memory in ZooKeeper mode."""
     incarnation: int = 0
-    """Which process (KRaft only): a new one has a new incarnation, and gets a new epoch."""
+    """incarnationId (KRaft only): each broker process has its own, and gets a new broker epoch."""
 
 
 class AlterPartition(NamedTuple):
-    """A leader asks for another ISR (KIP-497)."""
+    """AlterPartition: the leader proposes a new ISR to the controller (KIP-497)."""
 
     broker: BrokerId
     broker_epoch: int
@@ -50,16 +50,16 @@ class AlterPartition(NamedTuple):
     partition_epoch: int
     isr: Brokers
     epochs: tuple[tuple[BrokerId, int], ...] = ()
-    """The broker epochs of the members, as far as the leader knows them (KIP-903)."""
+    """Broker epochs of the ISR members, as far as the leader knows them (KIP-903)."""
     recovering: bool = False
 
 
 class Register(NamedTuple):
-    """A broker comes to the cluster (BrokerRegistration, in ZooKeeper mode its znode)."""
+    """A broker registers with the controller (BrokerRegistrationRequest; in ZooKeeper mode it creates its znode)."""
 
     broker: BrokerId
     epoch: int
-    """What its epoch will be: the offset of the record to write, the czxid of the znode."""
+    """The new broker epoch: the offset of the record to write, or the czxid of the znode."""
     incarnation: int = 0
     previous_epoch: int = -1
-    """The epoch under which it last shut down cleanly, as its disk says (KIP-966); -1 after any other end."""
+    """previousBrokerEpoch: broker epoch of its last clean shutdown (KIP-966); -1 after an unclean shutdown."""
