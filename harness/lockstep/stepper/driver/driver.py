@@ -676,7 +676,7 @@ class Stepper(Closeable):
             self._tell(sent)
         for decision in decisions:
             self._decide(self._number.controller(decision.controller), decision.after_ns)
-        if decisions:  # reloads may have come after these decisions
+        if decisions:  # a coordinator that is told to reload has these decisions in its metadata, too
             self._count_reloads()
         if sent is not None and sent.reply is not None and decisions:
             self._tell(Answered(slot=sent.slot, reply=sent.reply))
