@@ -1,4 +1,4 @@
-"""What the nodes of a run wrote to their logs, by the run directory alone."""
+"""The server logs of a run's nodes, found by the run directory alone."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ASK_S = 2.0
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operating system or the engine says of a node."""
+    """The state of a node by the operating system or the container engine."""
 
     name: str
     role: NodeRole

@@ -1,4 +1,4 @@
-"""Leader lanes: who led each partition, in which epoch, and which replicas were in sync."""
+"""Leader lanes: the leader of each partition, its leader epoch, and the replicas in the ISR."""
 
 from __future__ import annotations
 

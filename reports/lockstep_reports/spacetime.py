@@ -1,4 +1,4 @@
-"""A space-time diagram of a few operations: who did what, and what had ended before what began.
+"""A space-time diagram of a few operations: one line per client, and which operation returned before which began.
 
 Operations that show an anomaly last milliseconds and lie seconds apart, so time is not to scale: every moment at which
 something begins or ends gets its own place, in order, with room that grows with the logarithm of the time between.

@@ -20,7 +20,7 @@ from lockstep.spec.cluster import ClusterSpec, Mode, NodeRole
 
 
 class Backend(StrEnum):
-    """What runs the nodes."""
+    """How nodes run: as processes, in containers, or outside of Lockstep."""
 
     PROCESS = "process"
     DOCKER = "docker"

@@ -1,4 +1,4 @@
-"""The brokers of a cluster, as anyone who can reach them can ask them: each by itself, past all links."""
+"""The brokers of a cluster, each asked directly, past all links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lockstep.wait import WaitTimeout, wait_until
 
 
 class Brokers(ABC):
-    """What brokers answer. There is no view of the cluster as a whole: every answer is one broker's."""
+    """Requests to single brokers. There is no view of the cluster as a whole: every response is one broker's."""
 
     @property
     @abstractmethod
@@ -37,11 +37,11 @@ class Brokers(ABC):
         """How often the broker has been started; None for a cluster that Lockstep does not run."""
 
     def ask(self, broker_id: int, topics: tuple[str, ...] | None = ()) -> ClusterView:
-        """What one broker believes; raises `OSError` when it does not answer."""
+        """The Metadata response of one broker; raises `OSError` when it does not answer."""
         return ask_metadata(self.direct(broker_id), topics, access=self.access())
 
     def ask_all(self, topics: tuple[str, ...] | None = ()) -> dict[int, ClusterView]:
-        """What every broker that answers believes."""
+        """The Metadata response of every broker that answers."""
         views = {}
         for id_ in self.broker_ids:
             if self.expected(id_):

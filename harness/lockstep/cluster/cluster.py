@@ -34,7 +34,7 @@ TRIES = 3
 PROPERTIES, HOSTS, DATA = "server.properties", "hosts", "data"
 
 STOP_ORDER = (NodeRole.BROKER, NodeRole.COMBINED, NodeRole.CONTROLLER, NodeRole.ZOOKEEPER)
-"""Brokers first, since they say goodbye to the controllers; without ZooKeeper a broker takes its time to leave."""
+"""Brokers first, since their controlled shutdown needs a controller; without ZooKeeper a broker is slow to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What every backend's nodes can do."""
+"""The interface of a node, the same for every backend."""
 
 from __future__ import annotations
 

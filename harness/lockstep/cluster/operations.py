@@ -1,4 +1,4 @@
-"""What operators do to a cluster that keeps serving: a rolling upgrade, and the migration from ZooKeeper to KRaft.
+"""Operations on a cluster that keeps serving: a rolling upgrade, and the migration from ZooKeeper to KRaft.
 
 Each is a sequence of phases, told as they are *observed* from outside, never as we think we have brought them about.
 """
@@ -207,7 +207,7 @@ def _leader_in(cluster: Cluster, state: str) -> int | None:
 
 
 def _told(node: Node, pattern: re.Pattern[str]) -> list[str]:
-    """What a node has said in its own log; the state of a migration is told nowhere else but in the metadata itself."""
+    """A match in a node's server log; apart from the metadata log, only there is the state of a migration visible."""
     log = node.directory / "server.log"
     return pattern.findall(log.read_text(errors="replace")) if log.exists() else []
 

@@ -1,4 +1,4 @@
-"""What a ZooKeeper server holds, read (and seldom written) past all links."""
+"""The znodes of a ZooKeeper server, read (and seldom written) past all links."""
 
 from __future__ import annotations
 

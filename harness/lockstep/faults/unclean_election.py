@@ -150,7 +150,7 @@ class UncleanElection:
             return
 
     def _start_without_leader(self, broker: int) -> None:
-        """Start a replica that is not in the ISR, and note the ISR, which proves that only an unclean election helps."""
+        """Start a replica that is not in the ISR, and note the ISR, which proves that its election is unclean."""
         self._cluster.broker(broker).start()
         self._cluster.wait_serving(broker)
         view = wait_until(

@@ -1,4 +1,4 @@
-"""What can be the matter with a link, each until it is mended.
+"""The conditions that a fault can put a link into, each until the link is healed.
 
 The values are sent to the proxy server as they are and read back from it: it, and no Python process, knows in which
 condition a link is.
@@ -26,7 +26,7 @@ class _Condition(msgspec.Struct, frozen=True, tag_field="kind", tag=_kebab):
 
 
 class Open(_Condition, frozen=True):
-    """Nothing is the matter."""
+    """The link works."""
 
 
 class Cut(_Condition, frozen=True):

@@ -17,7 +17,7 @@ from lockstep.errors import UsageError
 POSTPONE_MS_MAX = 86_400_000
 
 OLD_APIS = frozenset({"LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown"})
-"""What brokers of the ZooKeeper days say to each other; Kafka 4 has no such requests."""
+"""Requests between brokers in ZooKeeper mode; Kafka 4 has none of them."""
 
 APIS = OLD_APIS | {"".join(word.capitalize() for word in name.split("_")) for name in api_key_map.values()}
 
@@ -30,7 +30,7 @@ PARTITIONED = frozenset(
         *("OffsetForLeaderEpoch", "Produce", "StopReplica", "TxnOffsetCommit", "Vote", "WriteTxnMarkers"),
     }
 )
-"""Whose requests name partitions, so that a rule can match by them.
+"""APIs whose requests name partitions, so that a rule can match by partition.
 
 A Fetch within a fetch session (followers and Java consumers) names only those partitions of which something has changed
 since the one before, a full fetch (librdkafka) all.
@@ -43,7 +43,7 @@ ANSWERABLE = frozenset(
         *("SyncGroup", "TxnOffsetCommit"),
     }
 )
-"""What the proxy can answer in the broker's place."""
+"""APIs whose requests the proxy can answer in the broker's place."""
 
 
 class Side(StrEnum):
@@ -131,7 +131,7 @@ class Postpone(_Rule, frozen=True, kw_only=True):
 class Answer(_Rule, frozen=True, kw_only=True):
     """The broker never sees the request; the proxy answers it, in its turn, with this error for all that it asks for.
 
-    Who wants no answer (Produce with acks=0) is told as brokers do it: the connection ends.
+    A request without a response (Produce with acks=0) is refused as brokers do it: the connection is closed.
     """
 
     error_code: int

@@ -1,4 +1,4 @@
-"""Who talks to whom: every directed network path of a cluster, by name."""
+"""Every directed network path of a cluster, by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lockstep.spec.cluster import CLIENT_LISTENERS, ClusterSpec, Listener, NodeRole, NodeSpec
 
 CLIENT_SIDES: dict[Listener, str] = {Listener.CLIENT: "clients", Listener.CLIENT_B: "clients-b"}
-"""The source of a client link: not a node, but everyone on that side."""
+"""The source of a client link: not a node, but all clients on that side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One directed path: who connects, to whom, on which listener."""
+    """One directed path: the node or client side that connects, its destination, and the listener."""
 
     source: str
     destination: str

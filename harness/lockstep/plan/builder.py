@@ -1,4 +1,4 @@
-"""What a scenario describes a plan on."""
+"""The builder on which a scenario describes a plan."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def follower_of(topic: TopicPlan, partition: int) -> FollowerOf:
 
 
 class PlanBuilder:
-    """What a chaos scenario is handed: every call adds to the plan, and nothing happens yet."""
+    """The argument of a chaos scenario: every call adds to the plan, and nothing happens yet."""
 
     def __init__(
         self,

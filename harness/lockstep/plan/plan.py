@@ -107,7 +107,7 @@ class Heal(msgspec.Struct, frozen=True, kw_only=True, tag_field="action", tag="h
 
 
 class Operation(StrEnum):
-    """What operators do to a whole cluster while it serves."""
+    """An operator's change of a whole cluster while it serves: an upgrade or a migration."""
 
     UPGRADE = "rolling-upgrade"
     MIGRATE = "migration"
@@ -128,7 +128,7 @@ Step = Hold | Inject | Heal | Operate
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a guarantee is to come out as; if it does not, the scenario did not show what it is for."""
+    """The expected status of a guarantee; if it comes out otherwise, the scenario missed its purpose."""
 
     guarantee: str
     status: Required

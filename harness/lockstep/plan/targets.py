@@ -1,4 +1,4 @@
-"""Whom a fault hits: roles rather than nodes, resolved when the step happens."""
+"""The targets of faults: roles rather than nodes, resolved when the step happens."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OneZooKeeper(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", 
 
 
 class WholeCluster(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="cluster"):
-    """All of it: faults that pick their own victims, or that hit everyone."""
+    """The whole cluster: for faults that pick their own targets, or that hit all nodes."""
 
     def __str__(self) -> str:
         return "cluster"
@@ -69,7 +69,7 @@ class OneTopic(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag=
 
 
 class ClientSide(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="clients"):
-    """Everyone who connects through the links of one side, to one broker or to all of them."""
+    """All clients that connect through the links of one side, to one broker or to all of them."""
 
     side: Literal["clients", "clients-b"] = "clients"
     broker: int | None = None

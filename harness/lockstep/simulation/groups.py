@@ -1,4 +1,4 @@
-"""A consumer group: who joins, leaves and dies is drawn, and who owns what in which generation is the model's.
+"""A consumer group: joins, leaves and deaths of members are drawn; generations and assignments come from the model.
 
 The group is one of the classic protocol with eager rebalances: all give up what they have, then the next generation
 begins.
@@ -198,7 +198,7 @@ def _ranges(partitions: int, members: tuple[MemberId, ...]) -> dict[MemberId, fr
 def draw_group(
     chance: random.Random, clients: Clients, partitions: int, start_ns: int, end_ns: int
 ) -> tuple[list[Tenure], list[OperationRow]]:
-    """Who owned which partition when, in order, and what members did apart from reading and committing."""
+    """Which member owned which partition when, in order, and the members' operations other than polls and commits."""
     membership = Membership(chance=chance, clients=clients, partitions=partitions)
     membership.begin(3, start_ns)
     fewest, most = _CHANGES

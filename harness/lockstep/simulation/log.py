@@ -1,4 +1,4 @@
-"""One partition's log as it comes about, and what clients were told of what they sent to it."""
+"""One partition's log, batch by batch, and the responses that its producers got."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Log:
 
 @dataclass(slots=True)
 class Steps:
-    """How far what could be seen when: batches in the order of the log."""
+    """When each batch was appended, and passed by the high watermark and the last stable offset, in log order."""
 
     appended_ns: Ints
     committed_ns: Ints

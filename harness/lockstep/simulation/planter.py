@@ -46,7 +46,7 @@ class Planted(msgspec.Struct, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class Scene:
-    """What there is of a slice when a bug may be planted."""
+    """The rows of a slice into which a bug may be planted."""
 
     filled: Filled
     filler: LogFiller
@@ -75,9 +75,9 @@ class Planting:
     shown: list[tuple[int, View, int]] = field(default_factory=list)
     """Offsets at which a view is given another value."""
     values: set[int] = field(default_factory=set)
-    """Whose sends show it."""
+    """The values whose sends show the bug."""
     offsets: dict[int, frozenset[View]] = field(default_factory=dict)
-    """Whose polls show it."""
+    """The offsets whose polls show the bug, with the views concerned."""
     marked: list[tuple[Polls, int]] = field(default_factory=list)
     """Polls that show it, by their rows."""
     commit: Commit | None = None
@@ -110,7 +110,7 @@ class Planting:
         return int(np.flatnonzero(scene.filled.log.value == scene.sends.value[row])[0]) + scene.filled.log.base
 
     def set_log(self, scene: Scene, offset: int, **columns: int) -> None:
-        """What everybody reads there."""
+        """Change the value that every consumer reads at an offset."""
         for name, value in columns.items():
             getattr(scene.filled.log, name)[offset - scene.filled.log.base] = value
 

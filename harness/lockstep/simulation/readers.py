@@ -1,4 +1,4 @@
-"""What readers of one partition are given, poll by poll, and what a group commits."""
+"""The polls of one partition's consumers, and the offset commits of its consumer group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMMITTING_NS = 60_000
 
 
 class View(IntEnum):
-    """Who sees what."""
+    """Which records a consumer can see."""
 
     UNCOMMITTED = 0
     COMMITTED = 1
@@ -30,7 +30,7 @@ class Polls:
     process: int
     view: View
     generation: int
-    """-1 for who is in no group."""
+    """-1 for a consumer without a group."""
     start: int
     """The position before the first."""
     invoke_ns: Ints
@@ -96,7 +96,7 @@ class _Reader:
 
 @dataclass(slots=True, kw_only=True)
 class PartitionReaders:
-    """Everybody who reads one partition while it is written."""
+    """All consumers of one partition while it is written."""
 
     skeleton: Skeleton
     plan: PartitionPlan
@@ -168,7 +168,7 @@ class PartitionReaders:
         )
 
     def _group(self, chance: np.random.Generator, until_ns: int) -> tuple[list[Polls], list[Commit]]:
-        """Who owns the partition reads it, from where the group has committed."""
+        """The member that owns the partition reads it from the group's committed offset on."""
         polls: list[Polls] = []
         commits: list[Commit] = []
         while self.tenure < len(self.plan.tenures):

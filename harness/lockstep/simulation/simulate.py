@@ -134,7 +134,7 @@ def _processes(skeleton: Skeleton) -> list[dict[str, Any]]:
 
 
 def _metadata(skeleton: Skeleton) -> list[dict[str, Any]]:
-    """What two brokers say of every reign, a moment after it began and not at the same time."""
+    """Metadata responses of two brokers about every new leader or ISR, a moment later and not at the same time."""
     rows = [
         {
             "asked_ns": reign.start_ns + delay_ns,

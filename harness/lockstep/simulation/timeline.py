@@ -87,7 +87,7 @@ class FaultEvent(NamedTuple):
 
 
 class Delays(NamedTuple):
-    """A monotone map of time: what would happen while nothing can is moved to right after it, in the same order."""
+    """A monotone map of time: events within a gap are moved to right after it, in the same order."""
 
     at: tuple[int, ...]
     to: tuple[int, ...]
@@ -114,7 +114,7 @@ class Delays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What happened to one partition."""
+    """The leaders, outages and stalls of one partition."""
 
     reigns: tuple[Reign, ...]
     outages: tuple[Gap, ...]

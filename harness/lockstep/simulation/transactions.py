@@ -44,7 +44,7 @@ _PER_ID_MAX = 5_000
 
 
 class Part(NamedTuple):
-    """What a transaction wrote to one partition."""
+    """The records of a transaction in one partition, and its marker there."""
 
     partition: int
     weight: float

@@ -24,7 +24,7 @@ class Mode(StrEnum):
 
 
 class NodeRole(StrEnum):
-    """What one node does."""
+    """The role of a node."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -57,11 +57,11 @@ ZOOKEEPER_LISTENERS = (Listener.ZOOKEEPER, Listener.ZK_QUORUM, Listener.ZK_ELECT
 
 BROKER_USER, HARNESS_USER = "broker", "lockstep"
 OWN_USERS = (BROKER_USER, HARNESS_USER)
-"""Who has every right: nodes among each other, and the harness with its workloads."""
+"""Super users: the nodes among each other, and the harness with its workloads."""
 
 
 class Mechanism(StrEnum):
-    """How clients and brokers prove who they are."""
+    """The SASL mechanism of clients and brokers."""
 
     PLAIN = "PLAIN"
     SCRAM_256 = "SCRAM-SHA-256"
@@ -69,7 +69,7 @@ class Mechanism(StrEnum):
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may talk to the brokers. Passwords and keys are made for each cluster and are no part of its spec."""
+    """TLS, SASL and users of a cluster. Passwords and keys are made for each cluster and are no part of its spec."""
 
     tls: bool = False
     sasl: Mechanism | None = None

@@ -1,4 +1,4 @@
-"""Watches a cluster from outside: what each broker answers about leaders and ISRs, whenever the answer changes."""
+"""Watches a cluster from outside: each broker's Metadata response on leaders and ISRs, whenever it changes."""
 
 from __future__ import annotations
 

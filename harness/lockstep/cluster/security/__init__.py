@@ -1,4 +1,4 @@
-"""Who may talk to a cluster: the secrets that are made for each one, and what its nodes are told about them."""
+"""TLS, SASL and ACLs of a cluster: the secrets made for it, and the security properties of its nodes."""
 
 from lockstep.cluster.security.secrets import KIND, Secrets, heal_secrets
 

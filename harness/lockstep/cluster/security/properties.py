@@ -1,4 +1,4 @@
-"""What a node's properties say about security. They are kept with the run, so they name secrets and hold none."""
+"""The security properties of a node. They are kept with the run, so they name secrets and hold none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 
 
 def mechanism_of(security: Security, listener: Listener) -> Mechanism | None:
-    """How one proves who one is there. SCRAM users are metadata, and a quorum must meet before there is any."""
+    """The SASL mechanism of a listener. Not SCRAM for controllers: its credentials are metadata, which need a quorum."""
     return Mechanism.PLAIN if security.sasl and listener is Listener.CONTROLLER else security.sasl
 
 
@@ -32,7 +32,7 @@ def login_file(mechanism: Mechanism) -> str:
 
 
 def login(mechanism: Mechanism, passwords: Mapping[str, str]) -> str:
-    """Who the node itself is; for PLAIN also everyone whom it lets in."""
+    """The JAAS login of the node itself; for PLAIN also the users that it accepts."""
     options = {"username": BROKER_USER, "password": passwords[BROKER_USER]}
     if mechanism is Mechanism.PLAIN:
         options |= {f"user_{user}": password for user, password in passwords.items()}

@@ -32,7 +32,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What one cluster and its users must know; of a cluster without security, nothing."""
+    """Passwords, keys and certificates of one cluster and its users; empty without security."""
 
     security: Security
     directory: Path
@@ -60,7 +60,7 @@ class Secrets:
         return properties.node_properties(self.security, node, inside, zk_mode=zk_mode)
 
     def scram_users(self) -> tuple[ScramUser, ...]:
-        """Whom KRaft storage must know from the first moment on."""
+        """The SCRAM users with which KRaft storage is formatted (KIP-900)."""
         if (mechanism := self._scram) is None:
             return ()
         return tuple(
