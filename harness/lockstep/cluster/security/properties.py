@@ -17,7 +17,7 @@ _PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 
 
 def mechanism_of(security: Security, listener: Listener) -> Mechanism | None:
-    """The SASL mechanism of a listener. Not SCRAM for controllers: its credentials are metadata, which need a quorum."""
+    """The SASL mechanism of a listener. Not SCRAM for controllers: its credentials are metadata, and need a quorum."""
     return Mechanism.PLAIN if security.sasl and listener is Listener.CONTROLLER else security.sasl
 
 
