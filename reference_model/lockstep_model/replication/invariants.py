@@ -1,8 +1,8 @@
-"""What is true of one partition at all times (kafka-semantics.md §2.3, I1 to I11, and one more).
+"""Invariants of one partition's replication (kafka-semantics.md §2.3, I1 to I11, and one more).
 
-That nothing committed is lost is promised without unclean elections only, and as long as not too many brokers lose the
-end of their logs: without eligible leader replicas somebody in the ISR must have kept it, with them fewer than
-min.insync.replicas brokers may end uncleanly. Bounds that go further show the loss.
+Committed records are kept only without unclean elections and within limits. Without ELR the ISR always needs a member
+whose log was never cut; with ELR fewer than min.insync.replicas brokers may shut down uncleanly (KIP-966). Bounds
+beyond these limits show the loss.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ONLY_ELIGIBLE_ASKED_FOR = "only-eligible-asked-for"
 
 
 def invariants(parameters: Parameters, places: Places) -> Iterator[Invariant | Transition]:
-    """All that are promised with these parameters."""
+    """The invariants that Kafka promises with these parameters."""
     metadata, witness = Places.METADATA, Places.WITNESS
     yield Invariant(name=LEADER_IN_ISR, reads=(metadata,), holds=leader_in_isr)
     yield Invariant(name=NO_FENCED_IN_ISR, reads=(metadata,), holds=no_fenced_in_isr)
@@ -59,18 +59,18 @@ def invariants(parameters: Parameters, places: Places) -> Iterator[Invariant | T
 
 
 def leader_in_isr(metadata: Metadata) -> bool:
-    """I1: whoever leads is in the ISR."""
+    """I1: the leader, if there is one, is in the ISR."""
     partition = metadata.controller.partition
     return partition.leader == NO_LEADER or partition.leader in partition.isr
 
 
 def hw_within_log(broker: Broker) -> bool:
-    """I2: the high watermark is between the start and the end of the log."""
+    """I2: the high watermark is between the log start offset and the log end offset."""
     return broker.replica.log.start <= broker.replica.high_watermark <= broker.replica.log.end
 
 
 def epochs_monotone(before: Metadata, after: Metadata) -> bool:
-    """I3: no epoch goes back, each change of ISR or leader has a partition epoch, and each leader a leader epoch."""
+    """I3: epochs never decrease; a new ISR or leader raises the partition epoch, a new leader the leader epoch."""
     was, now = before.controller, after.controller
     changed = (was.partition.isr, was.partition.leader) != (now.partition.isr, now.partition.leader)
     if changed and now.partition.partition_epoch <= was.partition.partition_epoch:
@@ -81,44 +81,44 @@ def epochs_monotone(before: Metadata, after: Metadata) -> bool:
 
 
 def leader_candidate_completeness(witness: Witness, broker: Broker, metadata: Metadata) -> bool:
-    """I4: whoever runs and may be elected without an unclean election has all that was committed."""
+    """I4: every running replica in the ISR or ELR, so electable cleanly, has all committed records."""
     partition = metadata.controller.partition
     candidate = broker.replica.broker in partition.isr | partition.elr
     return not (candidate and broker.running) or _complete(witness, broker)
 
 
 def leader_completeness(witness: Witness, broker: Broker, metadata: Metadata) -> bool:
-    """I5: whoever leads, and runs, has all that was committed."""
+    """I5: the controller's leader, while it runs, has all committed records."""
     leads = broker.replica.broker == metadata.controller.partition.leader
     return not (leads and broker.running) or _complete(witness, broker)
 
 
 def acknowledged_is_committed(witness: Witness) -> bool:
-    """I5 too: what a producer with acks=all was told to be committed is, and so no leader lacks it."""
+    """I5: every record acknowledged with acks=all is committed, so no leader lacks it."""
     return witness.acknowledged.issubset(witness.committed)
 
 
 def log_matching(one: Broker, other: Broker) -> bool:
-    """I6: what two replicas both take for committed is the same on both."""
+    """I6: two replicas have the same records below the lower of their high watermarks."""
     end = min(one.replica.high_watermark, other.replica.high_watermark)
     start = max(one.replica.log.start, other.replica.log.start)
     return one.replica.log.read(start, end) == other.replica.log.read(start, end)
 
 
 def committed_reads_stable(witness: Witness, broker: Broker) -> bool:
-    """I8: wherever somebody reads below the high watermark, a deposed leader or a follower included, he reads what
-    everybody did."""
+    """I8: every running replica, zombie leaders and followers included, has the committed records below its own high
+    watermark, so reads are repeatable."""
     return not broker.running or _agrees(witness, broker, broker.replica.high_watermark)
 
 
 def leader_hw_monotone(before: Broker, after: Broker) -> bool:
-    """I9: within one leadership the high watermark never goes back."""
+    """I9: a leader's high watermark never decreases while it stays leader."""
     goes_on = before.replica.leadership is not None and after.replica.leadership is not None
     return not goes_on or after.replica.high_watermark >= before.replica.high_watermark
 
 
 def no_fenced_in_isr(metadata: Metadata) -> bool:
-    """I11: a fenced broker is in no ISR, unless it is the last there."""
+    """I11: a fenced broker is in no ISR of more than one member."""
     controller = metadata.controller
     if len(controller.partition.isr) <= 1:
         return True
@@ -126,15 +126,15 @@ def no_fenced_in_isr(metadata: Metadata) -> bool:
 
 
 class Judge:
-    """The invariants that depend on the parameters."""
+    """Invariants that depend on the parameters: version, mode, min.insync.replicas."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
     def maximal_isr_superset(self, broker: Broker, metadata: Metadata) -> bool:
-        """I7: the high watermark of the leader waits for all that may be elected, and perhaps for others.
+        """I7: the current leader's high watermark waits for a superset of the controller's ISR and ELR (KIP-497).
 
-        That includes eligible leader replicas, except below min.insync.replicas, where it does not move at all.
+        Below min.insync.replicas only the ISR is required, because the high watermark does not advance there.
         """
         leadership, partition = broker.replica.leadership, metadata.controller.partition
         if leadership is None or broker.replica.leader_epoch != partition.leader_epoch:
@@ -145,14 +145,14 @@ class Judge:
         return partition.isr | partition.elr <= waited_for
 
     def hw_frozen_below_min_isr(self, before: Broker, after: Broker) -> bool:
-        """I10: a leader whose ISR is too small commits nothing."""
+        """I10: the high watermark does not advance while the ISR is below min.insync.replicas (KIP-966)."""
         leadership = after.replica.leadership
         if leadership is None or len(leadership.isr) >= effective_min_isr(self.parameters, leadership):
             return True
         return after.replica.high_watermark == before.replica.high_watermark
 
     def only_eligible_asked_for(self, before: Broker, after: Broker) -> bool:
-        """A leader asks for nobody in the ISR who, as far as it knows, may not join (KIP-841, KIP-903)."""
+        """AlterPartition adds only followers that are eligible by the leader's metadata (KIP-841, KIP-903)."""
         leadership, earlier = after.replica.leadership, before.replica.leadership
         asked = leadership.pending if leadership is not None else None
         if leadership is None or asked is None or (earlier is not None and earlier.pending == asked):
@@ -168,7 +168,7 @@ class Judge:
 
 
 def _complete(witness: Witness, broker: Broker) -> bool:
-    """Whether a log has all that was committed, from where it starts on."""
+    """Whether a log has all committed records from its log start offset on."""
     end = len(witness.committed)
     return broker.replica.log.end >= end and _agrees(witness, broker, end)
 

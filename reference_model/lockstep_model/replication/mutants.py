@@ -1,73 +1,73 @@
-"""The guards of replication that a mutant can do without, by name.
+"""Guards of Kafka's replication protocol that a mutant of the model drops, by name.
 
-Each is asked for where it stands (`parameters.guards(NAME)`). Without it something goes wrong that an invariant sees,
-in the controller alone or with its replicas; where another guard would catch the same, that is said here. They include
-the ten that the published specification marks as needed (Vanlightly, v3.5). One of those has nothing to stand for it: a
-fetcher that begins anew with every leader epoch has no position of its own here, for what it fetches is always what
-comes after the end of its log.
+A rule checks its guard with `parameters.guards(NAME)`. A mutant without the guard breaks an invariant of the controller
+or of the replicas; where another guard prevents the same, its docstring says so. "Published" marks the ten guards that
+the TLA+ specification of Vanlightly (v3.5) marks as needed. One of them has no counterpart here: the reset of the fetch
+position in a new leader epoch, because a follower of this model always fetches from its log end offset.
 """
 
 from __future__ import annotations
 
-# Of the controller
+# Guards of the controller
 
 ELECT_IN_SYNC = "elect-in-sync"
-"""Only members of the ISR are elected, unless that is allowed to be unclean."""
+"""The controller elects only ISR members, unless unclean election is enabled."""
 LAST_MEMBER_STAYS = "last-member-stays"
-"""Without eligible leader replicas the last member of the ISR stays. What is lost is that somebody may lead."""
+"""Without ELR the last ISR member stays in the ISR. Without this guard no replica could be elected cleanly."""
 BROKER_EPOCH_OF_MEMBERS = "broker-epoch-of-members"
-"""Who joins the ISR is the process that the leader saw catch up (KIP-903). Published."""
+"""AlterPartition: the broker epoch of an ISR member is the registered one (KIP-903). Published."""
 FENCED_CANNOT_JOIN = "fenced-cannot-join"
-"""Who is fenced or shuts down joins no ISR (KIP-841)."""
+"""AlterPartition: a broker that is fenced or in controlled shutdown cannot join the ISR (KIP-841)."""
 PARTITION_EPOCH_OF_ISR = "partition-epoch-of-isr"
-"""A leader that does not know the newest ISR does not change it. Published. In ZooKeeper mode all that the controller
-does to the ISR raises the leader epoch too, and that alone refuses the leader."""
+"""AlterPartition with an old partition epoch gets INVALID_UPDATE_VERSION (KIP-497). Published. In ZooKeeper mode every
+ISR change by the controller also raises the leader epoch, which alone refuses the request."""
 EPOCH_OF_CHANGE = "epoch-of-change"
-"""Every change of a partition has its own partition epoch. In ZooKeeper mode it is the znode's version."""
+"""Every partition change raises the partition epoch (PartitionChangeBuilder). In ZooKeeper mode: the znode version."""
 EPOCH_OF_LEADER = "epoch-of-leader"
-"""Every leader has its own leader epoch. The same holds of ZooKeeper's."""
+"""Every leader change raises the leader epoch (PartitionChangeBuilder), in ZooKeeper mode too."""
 ELR_BELOW_MINIMUM = "elr-below-minimum"
-"""Who leaves an ISR that is large enough to commit without it is not eligible (KIP-966)."""
+"""A replica that leaves the ISR joins the ELR only if the ISR is then below min.insync.replicas (KIP-966)."""
 ELR_FORGETS_UNCLEAN = "elr-forgets-unclean"
-"""Who comes back from an unclean end is no longer eligible (KIP-966)."""
+"""A broker that registers after an unclean shutdown leaves the ELR (KIP-966)."""
 LAST_KNOWN_LEADER_ACTIVE = "last-known-leader-active"
-"""The last known leader leads again if it is there (KAFKA-19522). What is lost is a leader that is there."""
+"""The last known leader is elected only if its broker is active (KAFKA-19522). Otherwise a dead broker would lead."""
 NEW_INCARNATION = "new-incarnation"
-"""Another process with the id of one whose session lasts is refused, so that a crash is seen. Published: a broker takes
-no registration for its own that an earlier process asked for."""
+"""A registration with a new incarnation id is refused while the previous session lasts, so that the controller sees the
+crash. Published as: a broker ignores the response to a registration of an earlier incarnation."""
 
-# Of the replicas
+# Guards of the replicas
 
 FETCH_LEADER_EPOCH = "fetch-leader-epoch"
-"""Who fetches and who answers know the same leader epoch (KIP-320)."""
+"""A follower's Fetch has the leader's leader epoch (KIP-320; Partition.getLocalLog)."""
 FETCH_BROKER_EPOCH = "fetch-broker-epoch"
-"""What a follower sent before it restarted does not count (KIP-903)."""
+"""A Fetch with the broker epoch of an earlier incarnation is refused (KIP-903; Replica.updateFetchStateOrThrow)."""
 DIVERGENCE_CHECK = "divergence-check"
-"""A follower whose log is another one is told so (KIP-595)."""
+"""A Fetch whose lastFetchedEpoch does not match the leader's log gets a diverging epoch (KIP-595)."""
 RESPONSE_OFFSET = "response-offset"
-"""An answer is appended where it was asked for. Published. Here, where a follower also compares leader epochs, nothing
-comes between: within one epoch nobody but its fetcher changes the log. Where it does not, it needs this one."""
+"""A Fetch response is applied only if its fetch offset is the follower's LEO. Published. Redundant while
+RESPONSE_LEADER_EPOCH holds, because within one leader epoch only the fetcher changes the follower's log."""
 EXPAND_REACHES_HIGH_WATERMARK = "expand-reaches-high-watermark"
-"""Who joins the ISR has all that was committed. Published."""
+"""A follower joins the ISR only if its LEO has reached the high watermark (Partition.isFollowerInSync). Published."""
 EXPAND_REACHES_EPOCH_START = "expand-reaches-epoch-start"
-"""And all that was before this epoch, of which more may be committed than the leader knows (KAFKA-7128). Published."""
+"""A follower joins the ISR only if its LEO has reached the start of this leader epoch: records below that may be
+committed above a new leader's high watermark (KAFKA-7128). Published."""
 EXPAND_AFTER_FETCH = "expand-after-fetch"
-"""A follower joins the ISR by a fetch of this epoch, not by what was known of it before. Published twice: as a follower
-that is unknown until it fetches, and as one that is forgotten with the epoch, which Kafka does not do."""
+"""A follower joins the ISR by a Fetch in this leader epoch, not by its state of an earlier one. Published twice: as a
+follower whose LEO is unknown until it fetches, and as a reset in each epoch, which Kafka does not do."""
 EXPAND_BROKER_EPOCH = "expand-broker-epoch"
-"""A leader does not even ask for another process than the one that is registered (KIP-903). Nothing is lost without it,
-for the controller looks too: BROKER_EPOCH_OF_MEMBERS, which is needed because the leader may not know yet."""
+"""The leader proposes a follower only with its registered broker epoch (KIP-903). Redundant: the controller checks it
+too (BROKER_EPOCH_OF_MEMBERS), and that check is needed because the leader's metadata may be old."""
 MAXIMAL_ISR = "maximal-isr"
-"""The high watermark waits for whom the leader has asked for, and for whom it has asked to remove (KIP-497)."""
+"""The high watermark waits for the committed and the pending ISR (KIP-497; PartitionState.maximalIsr)."""
 HIGH_WATERMARK_RISES = "high-watermark-rises"
-"""A leader's high watermark never goes back, not even for a follower that lost the end of its log."""
+"""A leader's high watermark never decreases, even if a follower's LEO does (Partition.maybeIncrementLeaderHW)."""
 HIGH_WATERMARK_WITHIN_LOG = "high-watermark-within-log"
-"""A follower takes its leader's high watermark no further than its own log goes."""
+"""A follower's high watermark is at most its own LEO (UnifiedLog.updateHighWatermark)."""
 ANSWER_WAITS = "answer-waits"
-"""Who produced with acks=all is answered when the high watermark has reached the end of what was appended."""
+"""acks=all is answered when the high watermark has reached the end of the batch (DelayedProduce)."""
 HIGH_WATERMARK_GATE = "high-watermark-gate"
-"""Nothing is committed below min.insync.replicas (KIP-966)."""
+"""The high watermark does not advance below min.insync.replicas (KIP-966)."""
 
 RESPONSE_LEADER_EPOCH = "response-leader-epoch"
-"""An answer of an earlier epoch is ignored. Published, and in Kafka 3.9.2: in 3.9.0 a fetcher took one whose offset
-still fits, if the same broker leads again; it would have to wait for that through two elections."""
+"""A Fetch response of an earlier leader epoch is ignored. Published, and in Kafka 3.9.2. A fetcher of 3.9.0 applied one
+whose fetch offset matched if the same broker led again, two elections later."""
