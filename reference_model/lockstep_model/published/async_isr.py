@@ -57,7 +57,7 @@ HighWatermark: TypeAlias = Callable[[Leader], int]
 
 
 def high_watermark(leader: Leader) -> int:
-    """LeaderHighWatermark: the lowest log end offset in the maximal ISR (KIP-497; Partition.maybeIncrementLeaderHW)."""
+    """HighWatermark: the lowest log end offset in the maximal ISR (KIP-497; Partition.maybeIncrementLeaderHW)."""
     return min(leader.offsets[replica] for replica in leader.isr | leader.pending)
 
 
@@ -67,7 +67,7 @@ def high_watermark_of_committed_isr(leader: Leader) -> int:
 
 
 def controller_shrink_isr(bounds: Bounds, replica: int, controller: Isr, updates: Messages) -> Outcomes:
-    """The controller removes a failed broker from the ISR."""
+    """ControllerShrinkIsr: the controller removes a failed broker from the ISR."""
     if replica == LEADER or replica not in controller.members or controller.version >= bounds.versions:
         return
     changed = Isr(controller.members - {replica}, controller.version + 1)
@@ -75,7 +75,7 @@ def controller_shrink_isr(bounds: Bounds, replica: int, controller: Isr, updates
 
 
 def controller_handle_request(bounds: Bounds, requests: Messages, controller: Isr, updates: Messages) -> Outcomes:
-    """AlterPartition at the controller: accepted only with the controller's current version (KIP-497)."""
+    """ControllerHandleRequest: AlterPartition is accepted only with the controller's current version (KIP-497)."""
     if controller.version >= bounds.versions:
         return
     for request in requests:
@@ -85,9 +85,11 @@ def controller_handle_request(bounds: Bounds, requests: Messages, controller: Is
 
 
 def leader_request(high_watermark: HighWatermark, replica: int, leader: Leader, requests: Messages) -> Outcomes:
-    """The leader proposes to remove an ISR member, or to add a replica that has reached the high watermark (KIP-497).
+    """LeaderRequestShrinkIsr, LeaderRequestExpandIsr: the leader proposes an ISR with one member less or more.
 
-    Partition.maybeShrinkIsr, Partition.maybeExpandIsr.
+    KIP-497.
+
+    A new member must have reached the high watermark (Partition.maybeShrinkIsr, Partition.maybeExpandIsr).
     """
     if replica in leader.isr:
         if replica == LEADER:
@@ -102,20 +104,20 @@ def leader_request(high_watermark: HighWatermark, replica: int, leader: Leader, 
 
 
 def leader_write(bounds: Bounds, leader: Leader) -> Outcomes:
-    """The leader appends a record."""
+    """LeaderWrite: the leader appends a record."""
     if leader.offsets[LEADER] < bounds.offsets:
         yield (leader.end(LEADER, leader.offsets[LEADER] + 1),)
 
 
 def leader_handle_update(leader: Leader, updates: Messages) -> Outcomes:
-    """The leader applies the controller's ISR, and no proposal is pending any more."""
+    """LeaderHandleUpdate: the leader applies the controller's ISR, and no proposal is pending any more."""
     for update in updates:
         if update.version > leader.version:
             yield Leader(update.members, update.version, frozenset(), NONE, leader.offsets), updates
 
 
 def follower_replicate(replica: int, leader: Leader) -> Outcomes:
-    """A follower fetches the next record."""
+    """FollowerReplicate: a follower fetches the next record."""
     if leader.offsets[replica] < leader.offsets[LEADER]:
         yield (leader.end(replica, leader.offsets[replica] + 1),)
 

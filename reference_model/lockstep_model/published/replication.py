@@ -100,7 +100,7 @@ def is_before(epoch: int, replica: Replica) -> bool:
 
 
 def follows(leader: int, follower: Replica) -> bool:
-    """Whether the replica follows this leader."""
+    """ReplicaIsFollowing: whether the replica follows this leader."""
     return follower.leader == leader
 
 
@@ -186,7 +186,7 @@ def leader_write(bounds: Bounds, replica: Replica, counters: Counters) -> Outcom
 
 
 def _change_isr(quorum: Quorum, leader: Replica, follower: Replica, isr: frozenset[int]) -> Outcomes:
-    """The quorum accepts an ISR change only from the current leader in the current leader epoch."""
+    """QuorumUpdateLeaderAndIsr: only the quorum's current leader, in the current leader epoch, can change the ISR."""
     if quorum.leader == leader.id and leads_in(quorum.leader_epoch, leader):
         yield quorum._replace(isr=isr), leader._replace(isr=isr), follower
 
@@ -196,12 +196,12 @@ CaughtUp: TypeAlias = Callable[[Replica, Replica, int], bool]
 
 
 def caught_up(leader: Replica, follower: Replica, end: int) -> bool:
-    """By log end offset only, as before KIP-320."""
+    """IsFollowerCaughtUp: by log end offset only, as before KIP-320."""
     return follower.leader == leader.id and (end == 0 or (leader.has(end - 1) and follower.has(end - 1)))
 
 
 def caught_up_in_log(leader: Replica, follower: Replica, end: int) -> bool:
-    """By the leader epoch of the last record, as in Kip320FirstTry."""
+    """IsFollowerCaughtUpToLeaderEpoch: by the leader epoch of the last record (Kip320FirstTry)."""
     if not leads(leader) or not caught_up(leader, follower, end):
         return False
     return end == 0 or leader.log[end - 1].epoch == follower.log[end - 1].epoch
@@ -264,24 +264,27 @@ def leader_increment_hw(bounds: Bounds, is_caught_up: CaughtUp, leader: Replica,
 
 
 def _replicate(follower: Replica, leader: Replica) -> Outcomes:
-    """FollowerReplicate: the follower appends the leader's next record and takes over its high watermark."""
+    """The follower appends the leader's next record and takes over its high watermark."""
     end = len(follower.log)
     if leader.has(end):
         yield follower._replace(log=(*follower.log, leader.log[end]), hw=min(leader.hw, end + 1)), leader
 
 
 def fetch(follower: Replica, leader: Replica) -> Outcomes:
-    """Fetch without fencing: follower and leader only agree on the leader."""
+    """FollowerReplicate without fencing: follower and leader only agree on the leader."""
     return _replicate(follower, leader) if leads(leader) and follower.leader == leader.id else ()
 
 
 def fetch_checking_log(follower: Replica, leader: Replica) -> Outcomes:
-    """Fetch if the follower's last record has the epoch of the leader's record at that offset (Kip320FirstTry)."""
+    """FollowerFetch: the follower's last record has the epoch of the leader's record at that offset.
+
+    Kip320FirstTry.
+    """
     return _replicate(follower, leader) if caught_up_in_log(leader, follower, len(follower.log)) else ()
 
 
 def fetch_in_epoch(follower: Replica, leader: Replica) -> Outcomes:
-    """Fetch with currentLeaderEpoch: both are in the same leader epoch (KIP-320)."""
+    """FencedFollowerFetch: the fetch carries currentLeaderEpoch, and both are in the same leader epoch (KIP-320)."""
     return _replicate(follower, leader) if following_epoch(leader, follower) else ()
 
 
@@ -295,9 +298,9 @@ def high_watermark(_: Replica, follower: Replica) -> int:
 
 
 def end_of_epoch(leader: Replica, follower: Replica) -> int:
-    """KIP-101: the leader's end offset for the epoch of the follower's last record (OffsetsForLeaderEpoch).
+    """LookupOffsetForEpoch: the leader's end offset for the epoch of the follower's last record (KIP-101).
 
-    If the leader cannot tell, the follower's own high watermark.
+    If the leader does not know that epoch, the follower's own high watermark.
     """
     if not follower.log:
         return 0
@@ -311,7 +314,7 @@ def end_of_epoch(leader: Replica, follower: Replica) -> int:
 
 
 def last_match(leader: Replica, follower: Replica) -> int:
-    """KIP-279: the offset after the last record that both logs share."""
+    """FirstNonMatchingOffsetFromTail: the offset after the last record that both logs share (KIP-279)."""
     matching = (
         offset
         for offset in reversed(range(min(len(leader.log), len(follower.log))))
@@ -323,7 +326,7 @@ def last_match(leader: Replica, follower: Replica) -> int:
 def become_follower_truncating(
     point: TruncationPoint, request: LeaderAndIsr, leader: Replica, follower: Replica
 ) -> Outcomes:
-    """BecomeFollowerAndTruncate: a replica reads a LeaderAndIsr request and truncates, whatever the leader's epoch."""
+    """BecomeFollowerAndTruncateTo: a replica reads a LeaderAndIsr request and truncates, in any epoch of the leader."""
     if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
         offset = point(leader, follower)
         if offset <= len(follower.log):
@@ -331,20 +334,26 @@ def become_follower_truncating(
 
 
 def become_follower_fenced(request: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
-    """The same, but only once the leader is in the epoch of the request (KIP-320)."""
+    """FencedBecomeFollowerAndTruncate: the same, but only once the leader is in the epoch of the request (KIP-320)."""
     if leads_in(request.leader_epoch, leader):
         return become_follower_truncating(last_match, request, leader, follower)
     return ()
 
 
 def become_follower(request: LeaderAndIsr, leader: Replica, follower: Replica) -> Outcomes:
-    """A replica reads a LeaderAndIsr request and does not truncate until a fetch fails (Kip320FirstTry)."""
+    """BecomeFollower: a replica reads a LeaderAndIsr request and does not truncate until a fetch fails.
+
+    Kip320FirstTry.
+    """
     if request.leader == leader.id and request.leader_epoch > follower.leader_epoch:
         yield request, leader, follower.told(request)
 
 
 def truncate(follower: Replica, leader: Replica) -> Outcomes:
-    """A follower whose last record has another epoch in the leader's log truncates (Kip320FirstTry)."""
+    """FollowerTruncate: the leader has no record, or one of another epoch, at the follower's last offset.
+
+    Kip320FirstTry.
+    """
     if not leads(leader) or follower.leader != leader.id or not follower.log:
         return
     last = len(follower.log) - 1

@@ -118,11 +118,9 @@ def init_producer_id(
     fresh: ProducerId,
     max_timeout_ms: int = MAX_TIMEOUT_MS,
 ) -> Answered:
-    """InitProducerId: fences the previous producer and aborts its transaction.
+    """InitProducerId: fences the previous producer and aborts its open transaction.
 
-    TransactionCoordinator.handleInitProducerId.
-
-    `fresh` is the next unused producer id.
+    TransactionCoordinator.handleInitProducerId. `fresh` is the next unused producer id.
     """
     expected = None if request.expected == NO_PRODUCER else request.expected
     if expected is not None and NO_EPOCH in expected:  # only one of producer id and epoch is set
@@ -164,9 +162,9 @@ def _may_be(known: Transactional, expected: Producer) -> bool:
 def _initialized(
     known: Transactional, expected: Producer | None, parameters: Parameters, fresh: ProducerId
 ) -> Answered:
-    """The next epoch (prepareIncrementProducerEpoch), or a new producer id at the last epoch.
+    """The next epoch, or a new producer id when the epochs are exhausted.
 
-    prepareProducerIdRotation.
+    TransactionMetadata.prepareIncrementProducerEpoch, TransactionMetadata.prepareProducerIdRotation.
     """
     identifier, epoch = known.producer
     if epoch >= LAST_EPOCH:
@@ -224,7 +222,7 @@ def verify_partition(transactional: Transactional | None, producer: Producer, pa
 def end_transaction(
     transactional: Transactional | None, request: EndTxn, parameters: Parameters, *, fresh: ProducerId
 ) -> Answered:
-    """EndTxn: the response follows the Prepare record and does not wait for markers (handleEndTransaction).
+    """EndTxn: the response follows the Prepare record and does not wait for markers.
 
     TransactionCoordinator.handleEndTransaction.
     """
@@ -294,9 +292,8 @@ def abort_timed_out(transactional: Transactional, parameters: Parameters, *, fre
 def _fenced(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
     """The transaction aborted with a bumped epoch, which fences its producer.
 
-    TransactionMetadata.prepareFenceProducerEpoch.
-
-    The coordinator uses the cluster's transaction.version here, whatever the producer's.
+    TransactionMetadata.prepareFenceProducerEpoch. The version is the cluster's transaction.version, whatever the
+    producer's.
     """
     version = parameters.transaction_version
     aborting = _prepared(transactional, commit=False)._replace(version=version)
@@ -310,7 +307,7 @@ def _fenced(transactional: Transactional, parameters: Parameters, fresh: Produce
 def _prepared(transactional: Transactional, *, commit: bool) -> Transactional:
     """PrepareCommit or PrepareAbort in transaction version 0 or 1; `_bumped` makes it version 2.
 
-    prepareAbortOrCommit.
+    TransactionMetadata.prepareAbortOrCommit.
     """
     state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
     return transactional._replace(state=state, unmarked=transactional.partitions, version=0)
