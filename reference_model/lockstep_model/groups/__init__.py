@@ -1,9 +1,9 @@
-"""Groups of consumers and the offsets that they commit.
+"""Consumer groups and their committed offsets, as the group coordinator keeps them.
 
-    generations, classic          the classic protocol: phases and time-outs, requests and answers
-    reconciliation, consumer      the consumer protocol (KIP-848): one member's way to its target, heartbeats
-    offsets                       OffsetCommit, TxnOffsetCommit, markers and OffsetFetch, in both protocols
-    *_machine                     all of it with consumers and producers around it, to be explored
+    generations, classic          classic protocol: group states and timeouts, requests and responses
+    reconciliation, consumer      consumer protocol (KIP-848): a member's reconciliation, ConsumerGroupHeartbeat
+    offsets                       OffsetCommit, TxnOffsetCommit, transaction markers and OffsetFetch of both protocols
+    *_machine                     state machines of these with consumers and producers, for the search
 
-A group of one protocol does not turn into one of the other here, and offsets do not expire.
+Conversion of a group between protocols and expiration of offsets are not modelled.
 """

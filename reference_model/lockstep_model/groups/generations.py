@@ -1,10 +1,10 @@
-"""A group of the classic protocol, and how it comes from one generation to the next (ClassicGroup).
+"""A group of the classic protocol and its way from one generation to the next (ClassicGroup).
 
     Empty -> PreparingRebalance -> CompletingRebalance -> Stable -> PreparingRebalance ...
 
-While a rebalance is prepared, members join; it ends when all have, or in time, and with it the old generation. While
-it is completed, members wait for the leader's assignment; with that the group is stable. What is appended to
-__consumer_offsets meanwhile is taken to be appended at once. A group that was deleted is one that never was.
+PreparingRebalance: members join, until all have joined or the rebalance timeout passes; then the next generation
+begins. CompletingRebalance: members wait for the group leader's assignment, which makes the group Stable. Appends to
+__consumer_offsets take effect at once. A deleted group is the same as one that never existed.
 """
 
 from __future__ import annotations
