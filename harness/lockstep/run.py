@@ -35,6 +35,7 @@ from lockstep.validation import require_fit, require_replicas
 from lockstep.workload.final_read import read_to_end
 from lockstep.workload.load import Load
 from lockstep.workload.observer import MetadataObserver
+from lockstep_model.verdicts import RunVerdict
 
 CHECK_INTERVAL_S = 0.5
 
@@ -93,7 +94,7 @@ def run(
             seal(directory.path)
         with progress.action("judging the history"):
             (verdict,) = judge([directory.path], spark.session())
-        if verdict.verdict == "pass":
+        if verdict.verdict is RunVerdict.PASS:
             for data in directory.path.glob("nodes/*/data"):
                 shutil.rmtree(data)
         else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
 from lockstep_reports.conformance_content import Claim, ConformanceVerdict, Finding
-from lockstep_reports.content import Outcome
 from lockstep_reports.run import optional
 from lockstep_reports.several import Kind
 from lockstep_reports.stepping import STEPS, Stepped, numbered, read_steps
@@ -59,9 +59,9 @@ def headline(verdict: ConformanceVerdict) -> str:
     """One sentence why the verdict is what it is."""
     found = {finding: [str(one.claim) for one in verdict.claims if one.verdict is finding] for finding in Finding}
     where = f"on Kafka {verdict.kafka} ({verdict.mode})"
-    if verdict.verdict is Outcome.VIOLATION:
+    if verdict.verdict is RunVerdict.VIOLATION:
         return f"Claim {words.listing(found[Finding.VIOLATED])} does not hold {where}."
-    if verdict.verdict is Outcome.UNDECIDED:
+    if verdict.verdict is RunVerdict.UNDECIDED:
         undecided = words.listing(found[Finding.UNDECIDED])
         return f"Claim {undecided} is undecided {where}: what it is about was not reached."
     scripts = words.plural(len(verdict.scripts), "script")

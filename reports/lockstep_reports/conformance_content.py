@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lockstep_reports.content import Outcome
+from lockstep_model.verdicts import RunVerdict
 from lockstep_reports.walk_content import Diverged, WrongModel
 
 
@@ -18,8 +18,8 @@ class Finding(StrEnum):
     UNDECIDED = "undecided"
 
     @property
-    def outcome(self) -> Outcome:
-        return {"holds": Outcome.PASS, "violated": Outcome.VIOLATION, "undecided": Outcome.UNDECIDED}[self]
+    def outcome(self) -> RunVerdict:
+        return {"holds": RunVerdict.PASS, "violated": RunVerdict.VIOLATION, "undecided": RunVerdict.UNDECIDED}[self]
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 class ConformanceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of such a run."""
 
-    verdict: Outcome
+    verdict: RunVerdict
     run: str | None = None
     kafka: str = ""
     mode: str = ""

@@ -5,28 +5,11 @@ Fields that another version may leave out have defaults; fields that are unknown
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-
-class Outcome(StrEnum):
-    """The verdict on a run."""
-
-    PASS = "pass"  # noqa: S105
-    VIOLATION = "violation"
-    UNDECIDED = "undecided"
-
-
-class Status(StrEnum):
-    """The verdict on one guarantee."""
-
-    HELD = "held"
-    VIOLATED = "violated"
-    PERMITTED = "permitted"
-    NOT_APPLICABLE = "not-applicable"
-    UNDECIDED = "undecided"
+from lockstep_model.verdicts import RunVerdict, Status
 
 
 class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +76,7 @@ class Anomaly(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json`."""
 
-    verdict: Outcome
+    verdict: RunVerdict
     guarantees: list[Guarantee] = []
     anomalies: list[Anomaly] = []
     operations: int = 0
@@ -158,7 +141,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leadership(msgspec.Struct, frozen=True, kw_only=True):
-    """Who led a partition from `t` on, and who was in sync."""
+    """The leader and the ISR of a partition from `t` on."""
 
     t: float
     leader: int | None = None
@@ -230,7 +213,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault: what was asked, whom it hit, from when to when (seconds; None = never healed), and the proofs."""
+    """One fault: its planned target, the resolved one, start and end (seconds; None = never healed), and the proofs."""
 
     fault: str
     asked: str

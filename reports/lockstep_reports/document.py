@@ -14,10 +14,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
-from lockstep_reports.content import Info, Outcome
+from lockstep_reports.content import Info
 
-VERDICTS = {Outcome.PASS: "Pass", Outcome.VIOLATION: "Violation", Outcome.UNDECIDED: "Undecided"}
+VERDICTS = {RunVerdict.PASS: "Pass", RunVerdict.VIOLATION: "Violation", RunVerdict.UNDECIDED: "Undecided"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
+from lockstep_model.verdicts import RunVerdict, Status
 from lockstep_reports import story
-from lockstep_reports.content import Anomaly, Expectation, Guarantee, Outcome, Status
+from lockstep_reports.content import Anomaly, Expectation, Guarantee
 from lockstep_reports.files import replace
 from lockstep_reports.run import Run, load
 
@@ -37,7 +38,7 @@ def junit(run: Run) -> str:
         _expected(suite, run, expectation)
     if not _explained(run):
         case = ElementTree.SubElement(suite, "testcase", classname=f"lockstep.{run.scenario}", name="verdict", time="0")
-        tag = "failure" if run.verdict.verdict is Outcome.VIOLATION else "error"
+        tag = "failure" if run.verdict.verdict is RunVerdict.VIOLATION else "error"
         outcome(case, tag, story.headline(run), story.replay_command(run))
     return finished(suite)
 
@@ -91,7 +92,7 @@ def _evidence(run: Run, anomalies: list[Anomaly]) -> str:
 
 def _explained(run: Run) -> bool:
     """Whether some case already fails for a verdict that is not a pass: CI must never be green by omission."""
-    if run.verdict.verdict is Outcome.UNDECIDED and not all(it.met for it in run.verdict.expectations):
+    if run.verdict.verdict is RunVerdict.UNDECIDED and not all(it.met for it in run.verdict.expectations):
         return True
-    telling = {Outcome.VIOLATION: Status.VIOLATED, Outcome.UNDECIDED: Status.UNDECIDED}.get(run.verdict.verdict)
+    telling = {RunVerdict.VIOLATION: Status.VIOLATED, RunVerdict.UNDECIDED: Status.UNDECIDED}.get(run.verdict.verdict)
     return bool(run.verdict.guarantees) if telling is None else bool(run.with_status(telling))

@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from lockstep.history.schema import sequence_of, writer_of
 from lockstep_model.guarantees import GUARANTEES
+from lockstep_model.verdicts import Status
 from lockstep_reports import story, words
 from lockstep_reports.buckets import Buckets, buckets
-from lockstep_reports.content import Anomaly, Guarantee, Operation, Status
+from lockstep_reports.content import Anomaly, Guarantee, Operation
 from lockstep_reports.document import VERDICTS, Number, document, environment_facts
 from lockstep_reports.files import replace
 from lockstep_reports.run import Run, load

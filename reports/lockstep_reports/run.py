@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from lockstep.errors import HistoryError, UsageError
+from lockstep_model.verdicts import Status
 from lockstep_reports.content import (
     Anomaly,
     Fault,
@@ -24,7 +25,6 @@ from lockstep_reports.content import (
     Plan,
     Series,
     SeriesFault,
-    Status,
     Verdict,
 )
 

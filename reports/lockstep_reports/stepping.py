@@ -10,8 +10,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from lockstep.errors import HistoryError, UsageError
+from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
-from lockstep_reports.content import Info, Outcome
+from lockstep_reports.content import Info
 from lockstep_reports.document import VERDICTS, Number, document, environment_facts
 from lockstep_reports.run import optional, printable, read
 from lockstep_reports.walk_content import Step
@@ -24,7 +25,7 @@ class Judged(Protocol):
     """What every `verdict.json` has."""
 
     @property
-    def verdict(self) -> Outcome: ...
+    def verdict(self) -> RunVerdict: ...
 
     @property
     def run(self) -> str | None: ...

@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from lockstep_reports.content import Info, Outcome
+from lockstep_model.verdicts import RunVerdict
+from lockstep_reports.content import Info
 from lockstep_reports.junit import finished, outcome
 
-TAGS: dict[Outcome | None, str] = {Outcome.VIOLATION: "failure", Outcome.UNDECIDED: "error"}
+TAGS: dict[RunVerdict | None, str] = {RunVerdict.VIOLATION: "failure", RunVerdict.UNDECIDED: "error"}
 
 
 class Case(NamedTuple):
     """One walk, script or counterexample."""
 
     name: str
-    outcome: Outcome | None
+    outcome: RunVerdict | None
     """None if it was not tried."""
     seconds: float
     message: str

@@ -7,20 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep_model.verdicts import RunVerdict, Status
 from lockstep_reports import words
-from lockstep_reports.content import Anomaly, Fault, Guarantee, Operation, Outcome, Plan, Status
+from lockstep_reports.content import Anomaly, Fault, Guarantee, Operation, Plan
 from lockstep_reports.run import Run
 
 
 def headline(run: Run) -> str:
     """One sentence why the verdict is what it is."""
-    if run.verdict.verdict is Outcome.VIOLATION:
+    if run.verdict.verdict is RunVerdict.VIOLATION:
         broken = run.with_status(Status.VIOLATED)
         if not broken:
             return run.verdict.reason or "The checker reports a violation without naming a guarantee."
         others = f" Also broken: {words.listing([it.name for it in broken[1:]])}." if broken[1:] else ""
         return f"{broken[0].name} is broken: {_sentence(broken[0].reason)}{others}"
-    if run.verdict.verdict is Outcome.UNDECIDED:
+    if run.verdict.verdict is RunVerdict.UNDECIDED:
         open_ = run.with_status(Status.UNDECIDED)
         reason = run.verdict.reason or next((it.reason for it in open_ if it.reason), "")
         names = words.listing([it.name for it in open_])

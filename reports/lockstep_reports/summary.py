@@ -6,12 +6,13 @@ import html
 import re
 from pathlib import Path
 
+from lockstep_model.verdicts import RunVerdict, Status
 from lockstep_reports import story, words
-from lockstep_reports.content import Guarantee, Outcome, Status
+from lockstep_reports.content import Guarantee
 from lockstep_reports.files import replace
 from lockstep_reports.run import Run, load
 
-WORDS = {Outcome.PASS: "✅ Pass", Outcome.VIOLATION: "❌ Violation", Outcome.UNDECIDED: "❔ Undecided"}
+WORDS = {RunVerdict.PASS: "✅ Pass", RunVerdict.VIOLATION: "❌ Violation", RunVerdict.UNDECIDED: "❔ Undecided"}
 ORDER = (Status.VIOLATED, Status.UNDECIDED, Status.PERMITTED, Status.HELD, Status.NOT_APPLICABLE)
 
 _MARKS = re.compile(r"([\\`*_\[\]|~])")

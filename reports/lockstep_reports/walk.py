@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
-from lockstep_reports.content import Outcome
 from lockstep_reports.files import replace
 from lockstep_reports.stepping import STEPS, Pairs, Stepped, judged, numbered, read_steps
 from lockstep_reports.walk_chart import Point, chart
@@ -17,7 +17,7 @@ from lockstep_reports.walk_content import Control, Step, Trace, Turn, WalkVerdic
 
 TRACES = "traces"
 """Where a run that replays counterexamples has the steps of each."""
-DIVERGENCE = {Outcome.VIOLATION: "Divergence"}
+DIVERGENCE = {RunVerdict.VIOLATION: "Divergence"}
 """What a violation is called where the model and a cluster are compared."""
 SHOWN_STEPS = 1000
 """So many of the last steps are in the table, so that the page stays small."""
@@ -100,7 +100,7 @@ def headline(walk: Walk) -> str:
     if verdict.diverged is not None:
         return f"At step {verdict.diverged.step} the cluster did what no state of the model permits.{wrong}"
     steps = words.plural(verdict.steps, "step")
-    if verdict.verdict is Outcome.UNDECIDED:
+    if verdict.verdict is RunVerdict.UNDECIDED:
         return f"After {steps} the model could not be followed any further: {verdict.reason or 'no reason is given'}."
     held = sum(control.step is not None for control in verdict.controls)
     controls = f" {held} of {len(verdict.controls)} wrong models could not explain it." if verdict.controls else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep_reports.content import Outcome
+from lockstep_model.verdicts import RunVerdict
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """What a part of the cluster may have been, and in how many states."""
+    """A possible state of one part of the cluster, and in how many states of the belief it occurs."""
 
     words: str
     states: int
@@ -95,8 +95,8 @@ class Turn(StrEnum):
     NOT_TAKEN = "not taken"
 
     @property
-    def outcome(self) -> Outcome:
-        return {"taken": Outcome.VIOLATION, "undecided": Outcome.UNDECIDED}.get(self, Outcome.PASS)
+    def outcome(self) -> RunVerdict:
+        return {"taken": RunVerdict.VIOLATION, "undecided": RunVerdict.UNDECIDED}.get(self, RunVerdict.PASS)
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of a walk."""
 
-    verdict: Outcome
+    verdict: RunVerdict
     run: str | None = None
     steps: int = 0
     seconds: float = 0.0
@@ -174,7 +174,7 @@ class SeededWalk(msgspec.Struct, frozen=True, kw_only=True):
 class WalksVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of several walks."""
 
-    verdict: Outcome
+    verdict: RunVerdict
     run: str | None = None
     steps: int = 0
     seconds: float = 0.0
@@ -193,7 +193,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 class RetraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of counterexamples."""
 
-    verdict: Outcome
+    verdict: RunVerdict
     run: str | None = None
     kafka: str = ""
     mode: str = ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
-from lockstep_reports.content import Outcome
 from lockstep_reports.several import Kind
 from lockstep_reports.stepping import STEPS, Pairs, Stepped, numbered, read_steps
 from lockstep_reports.stepping_junit import Case
@@ -43,7 +43,7 @@ def page(run: Stepped[WalksVerdict]) -> str:
             ("kinds of steps", words.count(len(verdict.coverage.answers))),
         ],
         diverged=[(one.seed, one.walk.diverged, _last(run, one.seed)) for one in _diverged(verdict)],
-        why=verdict.verdict is not Outcome.PASS,
+        why=verdict.verdict is not RunVerdict.PASS,
         coverage=verdict.coverage,
         pairs=Pairs.of(verdict.coverage.pairs),
         never=[model.name for model in verdict.wrong_models if not model.diverged_in],
@@ -69,16 +69,16 @@ def headline(verdict: WalksVerdict) -> str:
     )
     if diverged:
         return (
-            f"With {_seeds(verdict, Outcome.VIOLATION)} the cluster did what no state of the model permits; "
+            f"With {_seeds(verdict, RunVerdict.VIOLATION)} the cluster did what no state of the model permits; "
             f"{in_all} were taken.{wrong}"
         )
-    if verdict.verdict is Outcome.UNDECIDED:
-        undecided = _seeds(verdict, Outcome.UNDECIDED)
+    if verdict.verdict is RunVerdict.UNDECIDED:
+        undecided = _seeds(verdict, RunVerdict.UNDECIDED)
         return f"With {undecided} the model could not be followed to the end; {in_all} were taken."
     return f"In {in_all} the model explains everything that the cluster answered and decided.{models if told else ''}"
 
 
-def _seeds(verdict: WalksVerdict, outcome: Outcome) -> str:
+def _seeds(verdict: WalksVerdict, outcome: RunVerdict) -> str:
     """The seeds of the walks that came out so."""
     seeds = [str(one.seed) for one in verdict.walks if one.walk.verdict is outcome]
     return f"{'seed' if len(seeds) == 1 else 'seeds'} {words.listing(seeds)}"

@@ -17,6 +17,7 @@ from lockstep.stepper.retrace.runner import Told, Turn
 from lockstep.stepper.retrace.suite import TraceVerdict, trace_walk
 from lockstep.stepper.session import Diverged, StepLine, WalkVerdict
 from lockstep.stepper.walk.coverage import CauseCount, Coverage
+from lockstep_model.verdicts import RunVerdict
 from tests.reports.sample_runs import BREAKOUT, HOSTILE
 
 COMMAND = "lockstep step --seed 7 --steps 4 --mode zk"
@@ -78,7 +79,7 @@ DIVERGED = Diverged(
 
 def verdict(word: str = "pass") -> WalkVerdict:
     return WalkVerdict(
-        verdict=word,
+        verdict=RunVerdict(word),
         run="20261116T080000Z-step-7",
         steps=4,
         seconds=2.5,

@@ -17,6 +17,7 @@ from lockstep.checker.verdict import ExpectationResult, GuaranteeResult
 from lockstep.history.schema import Role
 from lockstep.plan.plan import Expectation
 from lockstep_model.guarantees import ACKS_ALL, GUARANTEES, Guarantee, Required, Requirement
+from lockstep_model.verdicts import RunVerdict
 
 HELD, NOT_APPLICABLE = Required.HELD.value, Required.NOT_APPLICABLE.value
 
@@ -94,12 +95,12 @@ def compare(expectations: Sequence[Expectation], guarantees: Sequence[GuaranteeR
     ]
 
 
-def overall(guarantees: Sequence[GuaranteeResult], doubts: Sequence[str]) -> str:
+def overall(guarantees: Sequence[GuaranteeResult], doubts: Sequence[str]) -> RunVerdict:
     """A run that tried less than it says, or did not show what it is for, cannot pass, though it can fail."""
     statuses = {guarantee.status for guarantee in guarantees}
     if VIOLATED in statuses:
-        return "violation"
-    return "undecided" if UNDECIDED in statuses or doubts else "pass"
+        return RunVerdict.VIOLATION
+    return RunVerdict.UNDECIDED if UNDECIDED in statuses or doubts else RunVerdict.PASS
 
 
 def doubts(

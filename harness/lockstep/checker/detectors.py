@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-VIOLATED, PERMITTED, UNDECIDED = "violated", "permitted", "undecided"
+from lockstep_model.verdicts import Status
+
+VIOLATED, PERMITTED, UNDECIDED = Status.VIOLATED.value, Status.PERMITTED.value, Status.UNDECIDED.value
 
 SUSPECT = "suspect"
 """The effect of a poll that has to be looked at record by record; never in a verdict."""

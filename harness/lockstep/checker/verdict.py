@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from lockstep_model.verdicts import RunVerdict
+
 
 class GuaranteeResult(msgspec.Struct, frozen=True, kw_only=True):
     name: str
@@ -45,7 +47,7 @@ class Anomaly(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    verdict: str
+    verdict: RunVerdict
     guarantees: list[GuaranteeResult]
     anomalies: list[Anomaly]
     operations: int

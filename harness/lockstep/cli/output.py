@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lockstep.cli.options import echo, print_json, print_table
 from lockstep.errors import ExitCode
+from lockstep_model.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from lockstep.stepper.controls.evaluation import Spread, WrongModelFound
     from lockstep.stepper.session import Ended
 
-EXIT = {"pass": ExitCode.PASS, "violation": ExitCode.VIOLATION, "undecided": ExitCode.UNDECIDED}
+EXIT = {
+    RunVerdict.PASS: ExitCode.PASS,
+    RunVerdict.VIOLATION: ExitCode.VIOLATION,
+    RunVerdict.UNDECIDED: ExitCode.UNDECIDED,
+}
 
 
 class Judged(Protocol):
     """What every verdict has."""
 
     @property
-    def verdict(self) -> str: ...
+    def verdict(self) -> RunVerdict: ...
 
 
 V = TypeVar("V", bound=Judged)

@@ -10,6 +10,7 @@ import click
 from lockstep.cli.options import Chosen, as_json, cluster_options, echo, runs_dir
 from lockstep.cli.output import tell
 from lockstep.errors import UsageError
+from lockstep.stepper.retrace.runner import Turn
 
 if TYPE_CHECKING:
     from lockstep.stepper.retrace.suite import RetraceVerdict, TraceVerdict
@@ -58,7 +59,7 @@ def _in_words(directory: Path, verdict: RetraceVerdict) -> str:
     for trace in verdict.traces:
         if trace.notice is not None:
             echo(f"notice     {trace.notice}")
-    permitted = sum(trace.turn == "permitted" for trace in verdict.traces)
+    permitted = sum(trace.turn is Turn.PERMITTED for trace in verdict.traces)
     known = f", {permitted} of them with a bad turn that is permitted" if permitted else ""
     return f", {len(verdict.traces)} counterexamples in {verdict.seconds:.0f} s{known}"
 
@@ -70,7 +71,7 @@ def _print(trace: TraceVerdict) -> None:
     for one in trace.actions:
         echo(f"  {one.position:3}. {one.action:{width}}  {one.outcome}: {one.seen}")
     echo(f"bad turn   {trace.turn}{f' ({trace.evidence})' if trace.evidence else ''}")
-    if trace.turn == "permitted":
+    if trace.turn is Turn.PERMITTED:
         echo(f"known      {trace.finding}")
     if not trace.seen:
         echo(f"           {trace.breaks} cannot be seen on a live cluster: only what the controller grants can")

@@ -30,6 +30,7 @@ from lockstep.stepper.model.events import write_events
 from lockstep.stepper.walk.coverage import Coverage, coverage
 from lockstep.stepper.walk.runner import Walked, parameters_of
 from lockstep_model.parameters import Parameters
+from lockstep_model.verdicts import RunVerdict
 
 T = TypeVar("T")
 V = TypeVar("V", bound=msgspec.Struct)
@@ -37,8 +38,6 @@ OnStep = Callable[[Done], None]
 STEPS = "steps.jsonl"
 EVENTS = "events.jsonl"
 VERDICT = "verdict.json"
-SEVERITY = ("violation", "undecided", "pass")
-"""Verdicts, worst first. The verdict on several walks is the worst of theirs."""
 QUICK_NS = 200_000_000
 """Actions that take longer wait for the ISR, an election or a delayed response; throughput leaves them out."""
 BEFORE_NS = 3_000_000_000
@@ -92,7 +91,7 @@ class Diverged(msgspec.Struct, frozen=True, kw_only=True):
 class WalkVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of a walk."""
 
-    verdict: str
+    verdict: RunVerdict
     run: str
     steps: int
     seconds: float
@@ -113,11 +112,6 @@ class Timed(Protocol):
 
     @property
     def seconds(self) -> float: ...
-
-
-def worst(verdicts: Iterable[str]) -> str:
-    """The worst of several verdicts."""
-    return min(verdicts, key=SEVERITY.index, default=SEVERITY[-1])
 
 
 def seconds_of(walks: Iterable[Timed]) -> float:

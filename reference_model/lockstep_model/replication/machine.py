@@ -2,7 +2,7 @@
 
 A request and its answer can be steps of their own, and stay under way for as long as they like or be lost. Time is a
 step too: a session ends, a follower lags for too long. Here are the steps and what they read; what they do is in
-`replication_steps`, by way of `controller`, `replica`, `replica_fetch` and `in_sync`.
+`actions`, by way of `controller`, `replica`, `replica_fetch` and `in_sync`.
 """
 
 from __future__ import annotations

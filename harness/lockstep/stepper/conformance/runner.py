@@ -12,6 +12,7 @@ from lockstep.stepper.conformance.script import NotReached, Setting, Steps, Unex
 from lockstep.stepper.driver.driver import Done
 from lockstep.stepper.walk.generator import Situation
 from lockstep.stepper.walk.runner import OVERRIDES, Walked, parameters_of, scripted, timing_of, walk
+from lockstep_model.verdicts import RunVerdict
 
 SCRIPT_OVERRIDES = {**OVERRIDES, "replica.lag.time.max.ms": "1000"}
 """Broker settings for scripts: a follower leaves the ISR soon, as many scripts wait for that."""
@@ -27,9 +28,13 @@ class Finding(StrEnum):
     HOLDS = "holds"
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> RunVerdict:
         """The verdict on a run with this finding."""
-        return {"violated": "violation", "undecided": "undecided", "holds": "pass"}[self]
+        return {
+            Finding.VIOLATED: RunVerdict.VIOLATION,
+            Finding.UNDECIDED: RunVerdict.UNDECIDED,
+            Finding.HOLDS: RunVerdict.PASS,
+        }[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

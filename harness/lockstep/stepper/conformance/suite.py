@@ -15,8 +15,9 @@ from lockstep.spec.cluster import ClusterSpec
 from lockstep.stepper.conformance.registry import ClaimScript, find_claims, find_scripts, shown_claims
 from lockstep.stepper.conformance.runner import SCRIPT_OVERRIDES, Finding, run_script
 from lockstep.stepper.controls.evaluation import WrongModelFound
-from lockstep.stepper.session import STEPS, Diverged, Ended, Session, open_session, seconds_of, worst
+from lockstep.stepper.session import STEPS, Diverged, Ended, Session, open_session, seconds_of
 from lockstep.stepper.walk.runner import Walked
+from lockstep_model.verdicts import RunVerdict, worst
 
 CONFORMANCE = "conformance.json"
 SCRIPTS_DIRECTORY = "scripts"
@@ -53,7 +54,7 @@ class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
 class ConformanceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of a conformance run."""
 
-    verdict: str
+    verdict: RunVerdict
     run: str
     kafka: str
     mode: str

@@ -25,6 +25,7 @@ from lockstep.stepper.retrace.traces import Trace
 from lockstep.stepper.walk.generator import Situation
 from lockstep.stepper.walk.runner import Walked, parameters_of, scripted, timing_of, walk
 from lockstep_model.parameters import Parameters
+from lockstep_model.verdicts import RunVerdict
 
 REPLAY_OVERRIDES = SCRIPT_OVERRIDES
 """Broker configs for replays, the same as for conformance scripts: a short replica.lag.time.max.ms."""
@@ -39,9 +40,9 @@ class Turn(StrEnum):
     NOT_TAKEN = "not taken"
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> RunVerdict:
         """The verdict on the replay."""
-        return {"taken": "violation", "undecided": "undecided"}.get(self, "pass")
+        return {Turn.TAKEN: RunVerdict.VIOLATION, Turn.UNDECIDED: RunVerdict.UNDECIDED}.get(self, RunVerdict.PASS)
 
 
 class Told(StrEnum):

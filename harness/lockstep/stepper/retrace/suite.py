@@ -16,7 +16,8 @@ from lockstep.stepper.retrace.moves import NotReplayable, read
 from lockstep.stepper.retrace.performer import Outcome, Performed
 from lockstep.stepper.retrace.runner import REPLAY_OVERRIDES, Replayed, Told, Turn, replay
 from lockstep.stepper.retrace.traces import PUBLISHED, Trace, find, names
-from lockstep.stepper.session import Ended, Session, WalkVerdict, open_session, save_verdict, seconds_of, worst
+from lockstep.stepper.session import Ended, Session, WalkVerdict, open_session, save_verdict, seconds_of
+from lockstep_model.verdicts import RunVerdict, worst
 
 BROKERS = 3
 """Largest number of brokers in any counterexample."""
@@ -66,7 +67,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 class RetraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of a run of counterexamples."""
 
-    verdict: str
+    verdict: RunVerdict
     run: str
     kafka: str
     mode: str

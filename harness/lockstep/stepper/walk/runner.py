@@ -29,6 +29,7 @@ from lockstep.stepper.observers import follow
 from lockstep.stepper.observers.decisions import ControllerObserver
 from lockstep.stepper.walk.generator import Situation, Walk
 from lockstep_model.parameters import Parameters, parameters_for
+from lockstep_model.verdicts import RunVerdict
 
 MIN_ISR = 2
 ATTEMPTS = 5
@@ -70,10 +71,10 @@ class Walked:
     seconds: float = 0.0
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> RunVerdict:
         if self.divergence is not None:
-            return "violation"
-        return "pass" if self.undecided is None else "undecided"
+            return RunVerdict.VIOLATION
+        return RunVerdict.PASS if self.undecided is None else RunVerdict.UNDECIDED
 
 
 def parameters_of(cluster: Cluster) -> Parameters:

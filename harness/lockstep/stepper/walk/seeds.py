@@ -24,12 +24,12 @@ from lockstep.stepper.session import (
     open_session,
     save_verdict,
     seconds_of,
-    worst,
 )
 from lockstep.stepper.walk.coverage import Coverage, coverage
 from lockstep.stepper.walk.runner import OVERRIDES, Walked, random_steps, walk
 from lockstep.stepper.walk.shrinker import in_order, shrunk
 from lockstep_model.parameters import Parameters
+from lockstep_model.verdicts import RunVerdict, worst
 
 WALKS = "walks"
 Hold = Callable[[Cluster, Divergence], None]
@@ -48,7 +48,7 @@ class SeededWalk(msgspec.Struct, frozen=True, kw_only=True):
 class WalksVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """`verdict.json` of a run with several walks."""
 
-    verdict: str
+    verdict: RunVerdict
     run: str
     steps: int
     seconds: float
@@ -92,7 +92,7 @@ def step(
         spec, backend=backend, settings=OVERRIDES, asked=asked, seed=seed, runs=runs, progress=progress
     ) as session:
         walked, verdict = take_walk(session, session.run.path, seed, options)
-    if options.controls and walked.verdict == "pass":
+    if options.controls and walked.verdict is RunVerdict.PASS:
         with progress.action(f"holding {len(WRONG_MODELS)} wrong models to it"):
             (found,) = controls({str(seed): walked}, session.parameters).values()
         verdict = msgspec.structs.replace(verdict, controls=found)
@@ -114,7 +114,7 @@ def step_many(
     verdict = verdict_of_many(session.name, taken)
     if not options.controls:
         return session.end(verdict)
-    passed = {str(seed): walked for seed, (walked, _) in taken.items() if walked.verdict == "pass"}
+    passed = {str(seed): walked for seed, (walked, _) in taken.items() if walked.verdict is RunVerdict.PASS}
     return session.end_with_controls(verdict, passed, "walks")
 
 
