@@ -1,7 +1,7 @@
-"""What a coordinator answers to JoinGroup, SyncGroup, Heartbeat and LeaveGroup of the classic protocol.
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of the classic protocol, at the group coordinator.
 
-Each function is given the group and the request and returns the group afterwards with the answer, or with None where
-the request waits, and the answers to others that have waited. Requests are those of the newest versions.
+Each function takes the group and a request of the newest version. It returns the group afterwards and the response, or
+None while the request waits in the join or sync phase, and the responses to waiting requests of other members.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ CONSUMER = "consumer"
 
 
 class JoinGroup(NamedTuple):
+    """JoinGroup request."""
+
     member: MemberId
     instance: str | None = None
     protocols: tuple[Protocol, ...] = (Protocol("range"),)
@@ -45,43 +47,51 @@ class JoinGroup(NamedTuple):
 
 
 class SyncGroup(NamedTuple):
+    """SyncGroup request."""
+
     member: MemberId
     generation: int
     assignments: tuple[tuple[MemberId, Partitions], ...] = ()
-    """Only the leader has any."""
+    """The assignment of all members; only the group leader sends one."""
     instance: str | None = None
     protocol: str | None = None
-    """From version 5 on it says which protocol it believes to be chosen."""
+    """The protocol name that the member expects to be selected; sent from version 5 on (KIP-559)."""
 
 
 class Heartbeat(NamedTuple):
+    """Heartbeat request of the classic protocol."""
+
     member: MemberId
     generation: int
     instance: str | None = None
 
 
 class LeaveGroup(NamedTuple):
-    """Several can leave at once, and an administrator names only their instances (KIP-345)."""
+    """LeaveGroup request: several members may leave at once; an administrator names group instance ids only.
+
+    KIP-345.
+    """
 
     members: tuple[tuple[MemberId, str | None], ...]
 
 
 class Handled(NamedTuple):
-    """A group after a request."""
+    """The group after a request, with the responses to send."""
 
     group: ClassicGroup
     answer: Answer | None
-    """None if the request waits."""
+    """The response; None while the request waits."""
     released: Released = ()
+    """Responses to waiting requests of other members."""
 
 
 def validate(group: ClassicGroup, member: MemberId, instance: str | None) -> Error:
-    """Whether this is who it says it is (ClassicGroup.validateMember)."""
+    """Checks member id and group instance id of a request (ClassicGroup.validateMember)."""
     if instance is not None:
         current = group.of_instance(instance)
         if current is None:
             return Error.UNKNOWN_MEMBER_ID
-        if current.id != member:  # another one has come with its instance id since (KIP-345)
+        if current.id != member:  # another member joined with this instance id (KIP-345)
             return Error.FENCED_INSTANCE_ID
     return Error.NONE if group.member(member) else Error.UNKNOWN_MEMBER_ID
 
@@ -89,7 +99,7 @@ def validate(group: ClassicGroup, member: MemberId, instance: str | None) -> Err
 def join(
     group: ClassicGroup, request: JoinGroup, *, new_id: MemberId, parameters: GroupParameters, choose: Choose = min
 ) -> Handled:
-    """GroupMetadataManager.classicGroupJoinToClassicGroup; `new_id` is the id that the coordinator would make up."""
+    """JoinGroup (GroupMetadataManager.classicGroupJoinToClassicGroup); `new_id` is the next generated member id."""
     if not _has_room(group, request.member, parameters):
         group = remove(group, request.member, choose)
         return Handled(group, JoinAnswer(Error.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
@@ -97,7 +107,7 @@ def join(
         return Handled(group, JoinAnswer(Error.INCONSISTENT_GROUP_PROTOCOL, request.member))
     if request.member != UNKNOWN_MEMBER:
         return _join_again(group, request, parameters, choose)
-    if request.instance is None:  # told an id first, so that it is known when it never hears that it joined (KIP-394)
+    if request.instance is None:  # the member joins again with its new id (KIP-394)
         group = group._replace(pending=group.pending | {new_id})
         return Handled(group, JoinAnswer(Error.MEMBER_ID_REQUIRED, new_id))
     current = group.of_instance(request.instance)
@@ -107,7 +117,7 @@ def join(
 
 
 def sync(group: ClassicGroup, request: SyncGroup) -> Handled:
-    """GroupMetadataManager.classicGroupSyncToClassicGroup"""
+    """SyncGroup: followers wait for the leader's assignment (GroupMetadataManager.classicGroupSyncToClassicGroup)."""
     error = _refused_sync(group, request)
     member = group.member(request.member)
     if error is not Error.NONE or member is None:
@@ -122,7 +132,7 @@ def sync(group: ClassicGroup, request: SyncGroup) -> Handled:
 
 
 def heartbeat(group: ClassicGroup, request: Heartbeat, *, parameters: GroupParameters) -> Error:
-    """GroupMetadataManager.classicGroupHeartbeatToClassicGroup; the group stays as it is, but for its timers."""
+    """Heartbeat (GroupMetadataManager.classicGroupHeartbeatToClassicGroup); session timers are not modelled."""
     error = validate(group, request.member, request.instance)
     if error is not Error.NONE:
         return error
@@ -134,9 +144,10 @@ def heartbeat(group: ClassicGroup, request: Heartbeat, *, parameters: GroupParam
 def leave(
     group: ClassicGroup, request: LeaveGroup, *, parameters: GroupParameters, choose: Choose = min
 ) -> tuple[ClassicGroup, tuple[Error, ...], Released]:
-    """GroupMetadataManager.classicGroupLeaveToClassicGroup: an error for each, and one rebalance for all.
+    """LeaveGroup: an error per member, one rebalance for all (GroupMetadataManager.classicGroupLeaveToClassicGroup).
 
-    The old coordinator begins none for who was only told an id (GroupCoordinator.removePendingMemberAndUpdateGroup).
+    The old coordinator starts no rebalance when a pending member leaves
+    (GroupCoordinator.removePendingMemberAndUpdateGroup).
     """
     errors = []
     released: Released = ()
@@ -160,11 +171,11 @@ def leave(
 
 
 def _has_room(group: ClassicGroup, member: MemberId, parameters: GroupParameters) -> bool:
-    """GroupMetadataManager.acceptJoiningMember"""
+    """Whether group.max.size admits this member (GroupMetadataManager.acceptJoiningMember)."""
     current = group.member(member)
     if group.state is GroupState.EMPTY:
         return True
-    if group.state is GroupState.PREPARING_REBALANCE:  # the last to join again may find no room
+    if group.state is GroupState.PREPARING_REBALANCE:  # a member that rejoins last may find the group full
         return (current is not None and current.joining) or (
             sum(other.joining for other in group.members) < parameters.max_size
         )
@@ -172,7 +183,7 @@ def _has_room(group: ClassicGroup, member: MemberId, parameters: GroupParameters
 
 
 def _supports(group: ClassicGroup, request: JoinGroup) -> bool:
-    """Whether it knows a protocol that all others know (ClassicGroup.supportsProtocols)."""
+    """Whether the member supports a protocol that all members support (ClassicGroup.supportsProtocols)."""
     if group.state is GroupState.EMPTY:
         return bool(request.protocol_type and request.protocols)
     known = [{protocol.name for protocol in member.protocols} for member in group.members]
@@ -182,7 +193,7 @@ def _supports(group: ClassicGroup, request: JoinGroup) -> bool:
 
 
 def _join_again(group: ClassicGroup, request: JoinGroup, parameters: GroupParameters, choose: Choose) -> Handled:
-    """A member that has an id (GroupMetadataManager.classicGroupJoinExistingMember)."""
+    """JoinGroup with a member id (GroupMetadataManager.classicGroupJoinExistingMember)."""
     if request.member in group.pending:
         return _add(group, request.member, request, parameters, choose)
     error = validate(group, request.member, request.instance)
@@ -190,9 +201,9 @@ def _join_again(group: ClassicGroup, request: JoinGroup, parameters: GroupParame
     if error is not Error.NONE or member is None:
         return Handled(group, JoinAnswer(error, request.member))
     unchanged = member.protocols == request.protocols
-    if group.state is GroupState.COMPLETING_REBALANCE and unchanged:  # it may not have heard that it joined
+    if group.state is GroupState.COMPLETING_REBALANCE and unchanged:  # its JoinGroup response may be lost
         return Handled(group, joined(group, member.id))
-    if group.state is GroupState.STABLE and unchanged and member.id != group.leader:  # a leader may want to assign anew
+    if group.state is GroupState.STABLE and unchanged and member.id != group.leader:  # the leader forces a rebalance
         return Handled(group, joined(group, member.id))
     return _wait(group, member._replace(protocols=request.protocols), parameters, choose)
 
@@ -200,7 +211,7 @@ def _join_again(group: ClassicGroup, request: JoinGroup, parameters: GroupParame
 def _add(
     group: ClassicGroup, member_id: MemberId, request: JoinGroup, parameters: GroupParameters, choose: Choose
 ) -> Handled:
-    """GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin"""
+    """A new member joins, which starts a rebalance (GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin)."""
     member = ClassicMember(member_id, request.instance, request.protocols, new=True)
     group = group._replace(
         pending=group.pending - {member_id},
@@ -211,7 +222,7 @@ def _add(
 
 
 def _wait(group: ClassicGroup, member: ClassicMember, parameters: GroupParameters, choose: Choose) -> Handled:
-    """The member has joined the next generation and waits for it to begin."""
+    """The member's JoinGroup waits for the next generation (updateMemberThenRebalanceOrCompleteJoin)."""
     group, released = rebalance(group.keep(member._replace(joining=True)), parameters, choose)
     return _outcome(group, member.id, released)
 
@@ -224,10 +235,10 @@ def _replace_instance(
     parameters: GroupParameters,
     choose: Choose,
 ) -> Handled:
-    """A static member came back and takes the place it had (updateStaticMemberThenRebalanceOrCompleteJoin)."""
+    """A static member rejoins with a new member id (KIP-345; updateStaticMemberThenRebalanceOrCompleteJoin)."""
     if not parameters.guards(NEW_ID_FOR_INSTANCE):
         new_id = old.id
-    fenced: Released = ()  # whoever asked with the old id is another one by now
+    fenced: Released = ()  # waiting requests with the old member id
     if old.joining:
         fenced += ((old.id, JoinAnswer(Error.FENCED_INSTANCE_ID, old.id)),)
     if old.syncing:
@@ -236,19 +247,19 @@ def _replace_instance(
     leader = new_id if group.leader == old.id else group.leader
     member = old._replace(id=new_id, protocols=request.protocols, joining=True, syncing=False, new=False)
     group = group._replace(members=others, leader=leader).keep(member)
-    if group.state is GroupState.STABLE and keeps_protocol(group, choose):  # nothing changes, so no rebalance
+    if group.state is GroupState.STABLE and keeps_protocol(group, choose):  # same protocol: no rebalance (KIP-345)
         answer = joined(group, new_id, skip_assignment=leader == new_id)
         return Handled(group.keep(member._replace(joining=False)), answer, fenced)
     if group.state is GroupState.PREPARING_REBALANCE:
         step = complete_when_joined(group, parameters, choose)
-    else:  # the leader may be assigning to the old id just now
+    else:  # the leader's assignment may name the old member id
         step = prepare(group, parameters, choose)
     outcome = _outcome(step.group, new_id, step.released)
     return outcome._replace(released=fenced + outcome.released)
 
 
 def _refused_sync(group: ClassicGroup, request: SyncGroup) -> Error:
-    """GroupMetadataManager.validateSyncGroup"""
+    """The error of a SyncGroup, or NONE (GroupMetadataManager.validateSyncGroup)."""
     error = validate(group, request.member, request.instance)
     if error is not Error.NONE:
         return error
@@ -260,7 +271,10 @@ def _refused_sync(group: ClassicGroup, request: SyncGroup) -> Error:
 
 
 def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, Partitions]) -> Handled:
-    """The leader's assignment makes the group stable (setAndPropagateAssignment); who is not in it gets nothing."""
+    """The leader's assignment makes the group Stable; members it does not name get no partitions.
+
+    setAndPropagateAssignment.
+    """
     waiting = [member.id for member in group.members if member.syncing]
     members = tuple(
         member._replace(syncing=False, assignment=assignments.get(member.id, NOTHING)) for member in group.members
@@ -273,6 +287,6 @@ def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, P
 
 
 def _outcome(group: ClassicGroup, asker: MemberId, released: Released) -> Handled:
-    """Tell the answer to the one who asked from those to others."""
+    """Splits the response to the sender from the responses to other members."""
     own = next((answer for member_id, answer in released if member_id == asker), None)
     return Handled(group, own, tuple(to for to in released if to[0] != asker))

@@ -1,4 +1,4 @@
-"""What the machines of both protocols share."""
+"""Assignments and the commit invariant, shared by the state machines of both group protocols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Assignment: TypeAlias = tuple[tuple[MemberId, Partitions], ...]
 
 @cache
 def balanced(members: tuple[MemberId, ...], partitions: int) -> tuple[Assignment, ...]:
-    """All assignments in which nobody has more than one partition more than another."""
+    """All assignments in which the members' partition counts differ by one at most."""
     assignments = {
         tuple(sorted((member, frozenset(dealt[at :: len(order)])) for at, member in enumerate(order)))
         for order in permutations(members)
@@ -24,5 +24,5 @@ def balanced(members: tuple[MemberId, ...], partitions: int) -> tuple[Assignment
 
 
 def commits_rise(before: Offsets, after: Offsets) -> bool:
-    """Whether no committed offset went back."""
+    """Whether no committed offset of the group fell."""
     return all(after.of(partition) >= offset for partition, offset in before.committed)

@@ -27,12 +27,12 @@ Partitions: TypeAlias = frozenset[Partition]
 NOTHING: Partitions = frozenset()
 
 Choose: TypeAlias = Callable[[Iterable[str]], str]
-"""Kafka takes whichever its hash map gives first, of members to lead and of protocols with as many votes: who steps
-beside a cluster says here what it chose."""
+"""Kafka takes the first entry of a hash map when it picks a group leader, or a protocol among those with equal votes.
+In lockstep with a cluster the caller passes what the cluster picked."""
 
 
 class GroupState(StrEnum):
-    """ClassicGroupState"""
+    """State of a classic group (ClassicGroupState)."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -41,30 +41,30 @@ class GroupState(StrEnum):
 
 
 class Protocol(NamedTuple):
-    """A way to assign partitions that a member knows, with what it tells the leader."""
+    """A partition assignor that a member supports, with its subscription metadata for the leader."""
 
     name: str
     metadata: str = ""
 
 
 class ClassicMember(NamedTuple):
-    """One member, as the coordinator has it (ClassicGroupMember)."""
+    """A group member as the coordinator keeps it (ClassicGroupMember)."""
 
     id: MemberId
     instance: str | None
     protocols: tuple[Protocol, ...]
-    """In the order in which it prefers them."""
+    """In the member's order of preference."""
     joining: bool = False
-    """Its JoinGroup waits for an answer."""
+    """Its JoinGroup awaits the response."""
     syncing: bool = False
-    """Its SyncGroup waits for an answer."""
+    """Its SyncGroup awaits the response."""
     new: bool = False
-    """It has not been in a generation yet: it can expire while it waits."""
+    """The member has not been in a generation yet; its session can expire while its JoinGroup waits."""
     assignment: Partitions = NOTHING
 
 
 class ClassicGroup(NamedTuple):
-    """What the coordinator knows of a group."""
+    """A classic group as the coordinator keeps it (ClassicGroup)."""
 
     state: GroupState = GroupState.EMPTY
     generation: int = 0
@@ -72,13 +72,14 @@ class ClassicGroup(NamedTuple):
     protocol: str | None = None
     leader: MemberId | None = None
     members: tuple[ClassicMember, ...] = ()
-    """In the order of their ids."""
+    """Ordered by member id."""
     pending: frozenset[MemberId] = frozenset()
-    """Who was told an id and has not joined with it yet (KIP-394)."""
+    """Member ids that were handed out by MEMBER_ID_REQUIRED and have not joined yet (KIP-394)."""
     unsynced: frozenset[MemberId] = frozenset()
-    """Who has not asked for the assignment of this generation yet (KIP-559)."""
+    """Members that have not sent SyncGroup in this generation yet (KAFKA-12890)."""
     initial: bool = False
-    """The rebalance that is prepared is the first since the group was empty: it waits for more members to come."""
+    """The rebalance in preparation is the first of an empty group and waits group.initial.rebalance.delay.ms
+    (KIP-134)."""
 
     def member(self, member_id: MemberId | None) -> ClassicMember | None:
         return next((member for member in self.members if member.id == member_id), None)
@@ -90,17 +91,17 @@ class ClassicGroup(NamedTuple):
         return tuple(member.id for member in self.members)
 
     def all_joined(self) -> bool:
-        """Whether nobody has to be waited for (ClassicGroup.hasAllMembersJoined)."""
+        """Whether every member has joined and no member id is pending (ClassicGroup.hasAllMembersJoined)."""
         return not self.pending and all(member.joining for member in self.members)
 
     def keep(self, member: ClassicMember) -> ClassicGroup:
-        """The group with this member, in place of the one with its id."""
+        """The group with this member, which replaces the one of the same id."""
         others = (other for other in self.members if other.id != member.id)
         return self._replace(members=tuple(sorted((*others, member))))
 
 
 class JoinAnswer(NamedTuple):
-    """JoinGroupResponse"""
+    """JoinGroup response."""
 
     error: Error
     member: MemberId
@@ -108,13 +109,13 @@ class JoinAnswer(NamedTuple):
     leader: MemberId | None = None
     protocol: str | None = None
     members: tuple[MemberId, ...] = ()
-    """Only the leader is told."""
+    """Sent to the leader only."""
     skip_assignment: bool = False
-    """A leader that came back need not assign anew (KIP-814)."""
+    """A static leader that rejoined must not compute a new assignment (KIP-814)."""
 
 
 class SyncAnswer(NamedTuple):
-    """SyncGroupResponse"""
+    """SyncGroup response."""
 
     error: Error
     assignment: Partitions = NOTHING
@@ -122,18 +123,18 @@ class SyncAnswer(NamedTuple):
 
 Answer: TypeAlias = JoinAnswer | SyncAnswer
 Released: TypeAlias = tuple[tuple[MemberId, Answer], ...]
-"""Answers to requests of these members that have waited until now."""
+"""Responses to requests of these members that waited until now."""
 
 
 class Step(NamedTuple):
-    """A group after something happened, and who hears of it."""
+    """A group after an event, with the responses it releases."""
 
     group: ClassicGroup
     released: Released = ()
 
 
 def joined(group: ClassicGroup, member_id: MemberId, *, skip_assignment: bool = False) -> JoinAnswer:
-    """What a member of this generation hears when it has joined."""
+    """Successful JoinGroup response of this generation."""
     members = group.ids() if member_id == group.leader else ()
     return JoinAnswer(
         Error.NONE, member_id, group.generation, group.leader, group.protocol, members, skip_assignment=skip_assignment
@@ -141,16 +142,16 @@ def joined(group: ClassicGroup, member_id: MemberId, *, skip_assignment: bool = 
 
 
 def rebalance(group: ClassicGroup, parameters: GroupParameters, choose: Choose) -> Step:
-    """Prepare the next generation, or if that has begun, see if it can come (maybePrepareRebalanceOrCompleteJoin)."""
+    """Starts a rebalance, or completes the join phase if all have joined (maybePrepareRebalanceOrCompleteJoin)."""
     if group.state is GroupState.PREPARING_REBALANCE:
         return complete_when_joined(group, parameters, choose)
     return prepare(group, parameters, choose)
 
 
 def prepare(group: ClassicGroup, parameters: GroupParameters, choose: Choose) -> Step:
-    """Ask all members to join again (GroupMetadataManager.prepareRebalance)."""
+    """PreparingRebalance: members have to rejoin (GroupMetadataManager.prepareRebalance)."""
     released: Released = ()
-    if group.state is GroupState.COMPLETING_REBALANCE:  # who waits for an assignment has to join again
+    if group.state is GroupState.COMPLETING_REBALANCE:  # members that wait for an assignment have to rejoin
         released = tuple(
             (member.id, SyncAnswer(Error.REBALANCE_IN_PROGRESS)) for member in group.members if member.syncing
         )
@@ -163,7 +164,7 @@ def prepare(group: ClassicGroup, parameters: GroupParameters, choose: Choose) ->
 
 
 def complete_when_joined(group: ClassicGroup, parameters: GroupParameters, choose: Choose) -> Step:
-    """The next generation begins when there is nobody to wait for (GroupMetadataManager.maybeCompleteJoinPhase)."""
+    """Completes the join phase once all members have joined (GroupMetadataManager.maybeCompleteJoinPhase)."""
     if group.state is not GroupState.PREPARING_REBALANCE or group.initial:
         return Step(group)
     if parameters.guards(JOIN_WAITS_FOR_MEMBERS) and not group.all_joined():
@@ -172,9 +173,9 @@ def complete_when_joined(group: ClassicGroup, parameters: GroupParameters, choos
 
 
 def complete_join(group: ClassicGroup, choose: Choose) -> Step:
-    """The next generation begins, without the dynamic members that did not join (completeClassicGroupJoin)."""
+    """The next generation begins, without dynamic members that did not rejoin (completeClassicGroupJoin)."""
     for member in group.members:
-        if not member.joining and member.instance is None:  # static members have their session time (KIP-345)
+        if not member.joining and member.instance is None:  # static members stay until their session expires (KIP-345)
             group = remove(group, member.id, choose)
     leader = _joined_leader(group, choose)
     if leader is None and group.members:  # only absent static members are left: wait until they join or expire
@@ -190,7 +191,7 @@ def complete_join(group: ClassicGroup, choose: Choose) -> Step:
 
 
 def remove(group: ClassicGroup, member_id: MemberId, choose: Choose) -> ClassicGroup:
-    """The group without this member; if it led, any other leads (ClassicGroup.remove)."""
+    """The group without this member; if it was the leader, another member is (ClassicGroup.remove)."""
     members = tuple(member for member in group.members if member.id != member_id)
     leader = group.leader
     if leader == member_id:
@@ -200,19 +201,19 @@ def remove(group: ClassicGroup, member_id: MemberId, choose: Choose) -> ClassicG
 
 
 def keeps_protocol(group: ClassicGroup, choose: Choose) -> bool:
-    """Whether the members would choose the protocol that they have."""
+    """Whether the members' votes would select the present protocol again (ClassicGroup.selectProtocol)."""
     return _selected(group.members, choose) == group.protocol
 
 
 def session_expires(
     group: ClassicGroup, member_id: MemberId, *, parameters: GroupParameters, choose: Choose = min
 ) -> Step | None:
-    """Nothing was heard of a member for its session time (expireClassicGroupMemberHeartbeat)."""
+    """A member's session times out (GroupMetadataManager.expireClassicGroupMemberHeartbeat)."""
     if member_id in group.pending:
         group = remove(group, member_id, choose)
         return complete_join(group, choose) if _may_complete(group) else Step(group)
     member = group.member(member_id)
-    if member is None or (not member.new and (member.joining or member.syncing)):  # who waits for us is alive
+    if member is None or (not member.new and (member.joining or member.syncing)):  # a waiting request keeps the session
         return None
     released: Released = ()
     if member.joining:
@@ -226,12 +227,15 @@ def session_expires(
 
 
 def join_time_passes(group: ClassicGroup, *, choose: Choose = min) -> Step | None:
-    """The rebalance has been prepared for as long as any member allows, or the first one for its delay."""
+    """The join phase ends by rebalance timeout, or the first one by group.initial.rebalance.delay.ms (KIP-134).
+
+    GroupMetadataManager.completeClassicGroupJoin.
+    """
     return complete_join(group, choose) if group.state is GroupState.PREPARING_REBALANCE else None
 
 
 def sync_time_passes(group: ClassicGroup, *, parameters: GroupParameters, choose: Choose = min) -> Step | None:
-    """Members that did not ask for their assignment in time are out (expirePendingSync, KIP-559)."""
+    """Members without SyncGroup within the rebalance timeout are removed (expirePendingSync, KAFKA-12890)."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.unsynced:
         return None
     for member_id in sorted(group.unsynced):
@@ -240,12 +244,12 @@ def sync_time_passes(group: ClassicGroup, *, parameters: GroupParameters, choose
 
 
 def _may_complete(group: ClassicGroup) -> bool:
-    """When a member is gone nobody waits for more to come, not even in the first rebalance."""
+    """Whether the join phase can complete after a member is removed, even in the initial rebalance."""
     return group.state is GroupState.PREPARING_REBALANCE and group.all_joined()
 
 
 def _joined_leader(group: ClassicGroup, choose: Choose) -> MemberId | None:
-    """The leader if it has joined, or else one that has (ClassicGroup.maybeElectNewJoinedLeader)."""
+    """The leader if it has rejoined, else another member that has (ClassicGroup.maybeElectNewJoinedLeader)."""
     joining = tuple(member.id for member in group.members if member.joining)
     if group.leader in joining:
         return group.leader
@@ -253,7 +257,7 @@ def _joined_leader(group: ClassicGroup, choose: Choose) -> MemberId | None:
 
 
 def _selected(members: tuple[ClassicMember, ...], choose: Choose) -> str | None:
-    """The protocol with the most votes of those that all know (ClassicGroup.selectProtocol)."""
+    """The protocol with most votes among those that all members support (ClassicGroup.selectProtocol)."""
     if not members:
         return None
     known = [{protocol.name for protocol in member.protocols} for member in members]
