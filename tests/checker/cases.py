@@ -1094,10 +1094,10 @@ def _replace_at(rows: pa.Table, column: str, partition: int, changes: dict[int, 
     return pa.Table.from_pylist(listed, schema=rows.schema)
 
 
-DAMAGED_PARTITION, DAMAGED_OFFSET = 1, 17
+DAMAGED_PARTITION, DAMAGED_OFFSET = 0, 32
 
 
-@damage("orders-1 offset 17: value w", no_lost_acks="violated")
+@damage("orders-0 offset 32: value w", no_lost_acks="violated")
 def an_acknowledged_record_removed_by_hand(history: Path) -> None:
     rows = _table(history, "records-read")
     here = pc.and_(
@@ -1128,7 +1128,7 @@ def _swap_values(rows: pa.Table, one: int, other: int) -> pa.Table:
     return _replace_at(rows, "value", DAMAGED_PARTITION, {one: at[other], other: at[one]})
 
 
-@damage("orders-1 offset 17", one_value_per_offset="violated", no_phantoms="violated", no_lost_acks="violated")
+@damage("orders-0 offset 32", one_value_per_offset="violated", no_phantoms="violated", no_lost_acks="violated")
 def a_value_changed(history: Path) -> None:
     rows = _table(history, "records-read")
     _rewrite(

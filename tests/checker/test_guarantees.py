@@ -78,7 +78,7 @@ def test_a_removed_record_is_named_in_full(verdicts: dict[str, Verdict]) -> None
     (anomaly,) = verdicts["an_acknowledged_record_removed_by_hand"].anomalies
 
     assert (anomaly.guarantee, anomaly.name, anomaly.status) == ("no-lost-acks", "lost-ack", "violated")
-    assert (anomaly.topic, anomaly.partition, anomaly.offset) == ("orders", 1, 17)
+    assert (anomaly.topic, anomaly.partition, anomaly.offset) == ("orders", 0, 32)
     assert anomaly.value is not None
     (operation,) = anomaly.operations
     assert (operation.kind, operation.outcome) == ("send", "ok")
