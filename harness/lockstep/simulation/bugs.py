@@ -1,12 +1,16 @@
-"""Every bug that can be planted, as a table: what it is called, what it breaks, and what plants it.
+"""The bugs that can be planted into a simulated history: `BUGS`, one row each.
 
-Each function looks for a place in the rows of a slice and, if there is one, does exactly one thing wrong there.
+A row has the bug's name, what is wrong in a sentence, the guarantee that it breaks, and the mutation. Most mutations
+are a selection and an edit: of the sends that are selected (or of the records that a consumer was given) one is drawn
+from the bug's random stream, and the edit changes it. If the slice has none, the bug is planted in a later slice.
 """
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,8 +19,8 @@ from lockstep.history.schema import SEQUENCE_BITS, Outcome
 from lockstep.names import suggestion
 from lockstep.simulation.batches import Fate, edges
 from lockstep.simulation.log import NOTHING
-from lockstep.simulation.planter import EVERYBODY, Bug, Mask, Planting, Scene, drop_rows
-from lockstep.simulation.readers import Polls, View, ranks
+from lockstep.simulation.planter import EVERY_VIEW, Bug, Mask, Planting, Scene, drop_rows
+from lockstep.simulation.readers import Commit, Polls, View, ranks
 from lockstep.simulation.skeleton import PartitionPlan, Settings, Skeleton
 from lockstep.simulation.timeline import MS, Ints
 from lockstep_model.guarantees import NAMED
@@ -26,76 +30,134 @@ NEVER_SENT = 1 << SEQUENCE_BITS - 1
 NEVER_NS = 1 << 60
 
 Rows = dict[str, list[dict[str, Any]]]
+Mutation: TypeAlias = Callable[[Planting, Scene], None]
 
 
-# In what was sent and appended
+# Sends, and the log that they were appended to
 
 
-def _lost_ack(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(planting.strong(scene.sends, Fate.ACKED))
-    if row is None:
-        return
-    offset = int(scene.sends.offset[row])
-    planting.hide(offset, *EVERYBODY)
-    _place(planting, scene, row, offset, "it was acknowledged there and is in no log that anybody read")
+@dataclass(frozen=True, slots=True)
+class _Send:
+    """One send of a slice, with the offset at which its record is in the log, whatever its producer was told."""
+
+    planting: Planting
+    scene: Scene
+    row: int
+    offset: int
+
+    @property
+    def value(self) -> int:
+        return int(self.scene.sends.value[self.row])
+
+    def answer(self, **columns: int) -> None:
+        """Change the response to the send."""
+        for name, value in columns.items():
+            getattr(self.scene.sends, name)[self.row] = value
+
+    def replace(self, *views: View, **columns: int) -> None:
+        """Change the record at its offset, which these views show: all of them unless told."""
+        self.planting.replace(self.scene, self.offset, frozenset(views) or EVERY_VIEW, **columns)
+
+    def place(self, text: str, offset: int | None = None) -> None:
+        self.planting.place_send(self.scene, self.row, self.offset if offset is None else offset, text)
 
 
-def _phantom(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(planting.strong(scene.sends, Fate.SILENT))
-    if row is None:
-        return
-    offset, value = planting.offset_of(scene, row), int(scene.sends.value[row]) + NEVER_SENT
-    planting.set_log(scene, offset, value=value)
-    planting.offsets[offset] = EVERYBODY
-    text = "this value was read and never sent"
-    planting.place(offset=offset, value=value, time_ns=int(scene.sends.invoke_ns[row]), text=text)
+def _one_send(select: Callable[[Planting, Scene], Mask], edit: Callable[[_Send], None]) -> Mutation:
+    def plant(planting: Planting, scene: Scene) -> None:
+        row = planting.pick(select(planting, scene))
+        if row is not None:
+            edit(_Send(planting, scene, row, planting.offset_of(scene, row)))
+
+    return plant
 
 
-def _foreign_bytes(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(planting.strong(scene.sends, Fate.SILENT))
-    if row is None:
-        return
-    offset = planting.offset_of(scene, row)
-    planting.set_log(scene, offset, value=NOTHING)
-    planting.offsets[offset] = EVERYBODY
-    text = "a record was read that is none of this run's"
-    planting.place(offset=offset, time_ns=int(scene.sends.invoke_ns[row]), text=text)
+def _acked(planting: Planting, scene: Scene) -> Mask:
+    return planting.strong(scene.sends, Fate.ACKED)
 
 
-def _failed_write_read(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(planting.strong(scene.sends, Fate.SILENT))
-    if row is None:
-        return
-    offset = planting.offset_of(scene, row)
-    scene.sends.outcome[row], scene.sends.error[row] = Outcome.FAIL, 2
-    planting.offsets[offset] = EVERYBODY
-    _place(planting, scene, row, offset, "it was read although its send certainly failed")
+def _silent(planting: Planting, scene: Scene) -> Mask:
+    return planting.strong(scene.sends, Fate.SILENT)
 
 
-def _vanished_read(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(planting.strong(scene.sends, Fate.SILENT))
-    if row is None:
-        return
-    offset = planting.offset_of(scene, row)
-    planting.hide(offset, View.COMMITTED, View.FINAL)
-    planting.offsets[offset] = EVERYBODY
-    _place(planting, scene, row, offset, "one reader was given it, and it is not there any more")
+def _acked_before_marker(planting: Planting, scene: Scene) -> Mask:
+    log = scene.filled.log
+    last = max(np.flatnonzero(~log.data), default=-1) + log.base
+    return _acked(planting, scene) & (scene.sends.offset < last)
 
 
-def _duplicate(planting: Planting, scene: Scene) -> None:
+def _acked_in_later_epoch(planting: Planting, scene: Scene) -> Mask:
+    return _acked(planting, scene) & (scene.sends.epoch > 0)
+
+
+def _acked_within_batch(planting: Planting, scene: Scene) -> Mask:
+    """Sends whose batch has the next send, too."""
+    good, batch = _acked(planting, scene), scene.sends.batch
+    pairs = np.zeros(len(good), dtype=np.bool_)
+    pairs[:-1] = good[:-1] & good[1:] & (batch[:-1] == batch[1:])
+    return pairs
+
+
+def _committed(planting: Planting, scene: Scene) -> Mask:
+    return _of_transactions(planting, scene, committed=True)
+
+
+def _aborted(planting: Planting, scene: Scene) -> Mask:
+    return _of_transactions(planting, scene, committed=False)
+
+
+def _of_transactions(planting: Planting, scene: Scene, *, committed: bool) -> Mask:
+    fates = np.array([one.transaction.committed for one in planting.plan.parts] + [not committed])
+    found: Mask = (scene.sends.part >= 0) & (scene.sends.fate == Fate.ACKED)
+    found &= fates[scene.sends.part] == committed
+    return found
+
+
+def _committed_with_others(planting: Planting, scene: Scene) -> Mask:
+    """Records of committed transactions that have several records in this slice."""
+    part = scene.sends.part
+    several = np.bincount(part + 1, minlength=len(planting.plan.parts) + 1)[part + 1] > 1
+    return _committed(planting, scene) & several
+
+
+def _lost_ack(send: _Send) -> None:
+    send.planting.hide(send.offset, *EVERY_VIEW)
+    send.place("it was acknowledged there and is in no log that anybody read")
+
+
+def _phantom(send: _Send) -> None:
+    value, time_ns = send.value + NEVER_SENT, int(send.scene.sends.invoke_ns[send.row])
+    send.replace(value=value)
+    send.planting.place(offset=send.offset, value=value, time_ns=time_ns, text="this value was read and never sent")
+
+
+def _foreign_bytes(send: _Send) -> None:
+    time_ns = int(send.scene.sends.invoke_ns[send.row])
+    send.replace(value=NOTHING)
+    send.planting.place(offset=send.offset, time_ns=time_ns, text="a record was read that is none of this run's")
+
+
+def _failed_write_read(send: _Send) -> None:
+    send.answer(outcome=Outcome.FAIL, error=2)
+    send.replace()
+    send.place("it was read although its send certainly failed")
+
+
+def _vanished_read(send: _Send) -> None:
+    send.planting.hide(send.offset, View.COMMITTED, View.FINAL)
+    send.replace()
+    send.place("one reader was given it, and it is not there any more")
+
+
+def _duplicate(send: _Send) -> None:
     """A transactional producer gives nothing up, so nothing excuses a second copy of what it sent."""
-    sends = scene.sends
-    second = planting.pick(planting.strong(sends, Fate.SILENT))
-    if second is None:
-        return
-    place = planting.offset_of(scene, second)
-    row = planting.pick(_of_transactions(planting, scene, committed=True) & (sends.offset < place))
+    planting, sends = send.planting, send.scene.sends
+    row = planting.pick(_committed(planting, send.scene) & (sends.offset < send.offset))
     if row is None:
         return
-    planting.set_log(scene, place, value=int(sends.value[row]))
-    planting.offsets |= {place: EVERYBODY, int(sends.offset[row]): EVERYBODY}
-    text = f"it was acknowledged at offset {int(sends.offset[row])} and is here too"
-    _place(planting, scene, row, place, text)
+    first = int(sends.offset[row])
+    send.replace(value=int(sends.value[row]))
+    planting.offsets[first] = EVERY_VIEW
+    planting.place_send(send.scene, row, send.offset, f"it was acknowledged at offset {first} and is here too")
 
 
 def _inconsistent_offset(planting: Planting, scene: Scene) -> None:
@@ -103,41 +165,35 @@ def _inconsistent_offset(planting: Planting, scene: Scene) -> None:
     gone = planting.pick((sends.fate == Fate.GONE) & np.isin(sends.process, planting.skeleton.writers[:-1]))
     if gone is None:
         return
-    row = planting.pick(planting.strong(sends, Fate.ACKED) & (sends.invoke_ns > sends.invoke_ns[gone]))
+    row = planting.pick(_acked(planting, scene) & (sends.invoke_ns > sends.invoke_ns[gone]))
     if row is None:
         return
     offset, other = int(sends.offset[row]), int(sends.value[gone])
     planting.shown.append((offset, View.UNCOMMITTED, other))
     planting.offsets[offset] = frozenset({View.UNCOMMITTED})
     planting.values.add(other)
-    _place(planting, scene, row, offset, f"one reader was given value {other} there, and the others this one")
+    planting.place_send(scene, row, offset, f"one reader was given value {other} there, and the others this one")
 
 
-def _wrong_offset(planting: Planting, scene: Scene) -> None:
-    log = scene.filled.log
-    last = max(np.flatnonzero(~log.data), default=-1) + log.base
-    row = planting.pick(planting.strong(scene.sends, Fate.ACKED) & (scene.sends.offset < last))
-    marker = None if row is None else _marker_after(scene, int(scene.sends.offset[row]))
-    if row is None or marker is None:
-        return
-    planting.offsets[int(scene.sends.offset[row])] = EVERYBODY
-    text = f"it was acknowledged here and is at offset {int(scene.sends.offset[row])}"
-    scene.sends.offset[row] = marker
-    _place(planting, scene, row, marker, text)
+def _wrong_offset(send: _Send) -> None:
+    marker = _marker_after(send.scene, send.offset)
+    if marker is not None:
+        send.replace()
+        send.answer(offset=marker)
+        send.place(f"it was acknowledged here and is at offset {send.offset}", marker)
 
 
 def _reorder(planting: Planting, scene: Scene) -> None:
     """Two records change places of which the second was sent when the first had been acknowledged."""
-    sends = scene.sends
-    candidates = planting.strong(sends, Fate.ACKED)
-    rows = np.flatnonzero(candidates)
-    planting.chance.shuffle(shuffled := rows.tolist())
+    candidates = _acked(planting, scene)
+    planting.chance.shuffle(shuffled := np.flatnonzero(candidates).tolist())
     for first in shuffled[:5_000]:
         second = _first_after(scene, candidates, first)
         if second is not None and not _polled_between(planting, scene, first, second):
+            value = int(scene.sends.value[first])
             _swap(planting, scene, first, second)
-            text = f"it was sent after value {int(sends.value[first])} had been acknowledged, and comes before it"
-            _place(planting, scene, second, int(sends.offset[second]), text)
+            text = f"it was sent after value {value} had been acknowledged, and comes before it"
+            planting.place_send(scene, second, int(scene.sends.offset[second]), text)
             return
 
 
@@ -164,70 +220,142 @@ def _polled_between(planting: Planting, scene: Scene, first: int, second: int) -
     return own_ns + -(-(seen_ns - own_ns) // period_ns) * period_ns <= sent_ns
 
 
-def _send_order(planting: Planting, scene: Scene) -> None:
+def _send_order(send: _Send) -> None:
     """Two records of one batch change places: they were under way together, so only their writer can tell."""
-    sends = scene.sends
-    good = planting.strong(sends, Fate.ACKED)
-    pairs = np.zeros(len(good), dtype=np.bool_)
-    pairs[:-1] = good[:-1] & good[1:] & (sends.batch[:-1] == sends.batch[1:])
-    row = planting.pick(pairs)
-    if row is None:
-        return
-    _swap(planting, scene, row, row + 1)
-    _place(planting, scene, row + 1, int(sends.offset[row + 1]), "its writer sent it after the record that follows it")
+    _swap(send.planting, send.scene, send.row, send.row + 1)
+    text = "its writer sent it after the record that follows it"
+    send.planting.place_send(send.scene, send.row + 1, send.offset, text)
 
 
 def _swap(planting: Planting, scene: Scene, first: int, second: int) -> None:
     sends = scene.sends
     here, there = int(sends.offset[first]), int(sends.offset[second])
-    planting.set_log(scene, here, value=int(sends.value[second]))
-    planting.set_log(scene, there, value=int(sends.value[first]))
+    planting.replace(scene, here, value=int(sends.value[second]))
+    planting.replace(scene, there, value=int(sends.value[first]))
     sends.offset[first], sends.offset[second] = there, here
     planting.values |= {int(sends.value[first]), int(sends.value[second])}
-    planting.offsets |= {here: EVERYBODY, there: EVERYBODY}
 
 
-def _stale_leader(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(planting.strong(scene.sends, Fate.ACKED) & (scene.sends.epoch > 0))
-    if row is None:
+def _stale_leader(send: _Send) -> None:
+    epoch = int(send.scene.sends.epoch[send.row])
+    send.answer(epoch=epoch - 1)
+    send.replace(epoch=epoch - 1)
+    send.place(f"it has leader epoch {epoch - 1}, and the records before it have {epoch}")
+
+
+def _torn_transaction(send: _Send) -> None:
+    send.planting.hide(send.offset, View.COMMITTED)
+    send.place("its transaction was committed, and readers of committed records are given the rest of it only")
+
+
+def _aborted_read(send: _Send) -> None:
+    send.replace(View.COMMITTED, committed=True)
+    send.place("its transaction was aborted, and readers of committed records are given it")
+
+
+def _zombie_write(planting: Planting, scene: Scene) -> None:
+    """What a fenced producer sends is taken, and stands where the log has a marker otherwise."""
+    sends, steps = scene.sends, scene.filled.steps
+    fenced = np.isin(sends.process, [one.process for one in planting.plan.refused])
+    for row in np.flatnonzero(fenced & (sends.fate == Fate.REFUSED)).tolist():
+        first = int(np.searchsorted(steps.appended_ns, sends.return_ns[row]))
+        begins = int(steps.end[first - 1]) if first else scene.filled.log.base
+        marker = _marker_after(scene, begins - 1)
+        if marker is None:
+            continue
+        send = _Send(planting, scene, row, marker)
+        send.replace(View.UNCOMMITTED, View.FINAL, value=send.value, data=True)
+        send.answer(
+            outcome=Outcome.OK,
+            error=0,
+            offset=marker,
+            epoch=scene.filled.log.epoch[marker - scene.filled.log.base],
+            return_ns=int(steps.committed_ns[int(np.searchsorted(steps.end, marker, side="right"))]) + 300_000,
+        )
+        send.place("its producer had been fenced, and it was acknowledged")
         return
-    offset, epoch = int(scene.sends.offset[row]), int(scene.sends.epoch[row])
-    scene.sends.epoch[row] = epoch - 1
-    planting.set_log(scene, offset, epoch=epoch - 1)
-    planting.offsets[offset] = EVERYBODY
-    _place(planting, scene, row, offset, f"it has leader epoch {epoch - 1}, and the records before it have {epoch}")
 
 
-# In transactions
+def _stuck_lso(send: _Send) -> None:
+    scene, part = send.scene, send.scene.sends.part
+    first = int(np.flatnonzero(part == part[send.row])[0])
+    offset = int(scene.sends.offset[first])
+    scene.filled.steps.stable_ns[int(np.searchsorted(scene.filled.steps.end, offset, side="right")) :] = NEVER_NS
+    scene.filler.stable_ns = NEVER_NS
+    text = "the last stable offset never gets past it, though no transaction is open"
+    send.planting.place_send(scene, first, offset, text)
 
 
-def _of_transactions(planting: Planting, scene: Scene, *, committed: bool) -> Mask:
-    fates = np.array([one.transaction.committed for one in planting.plan.parts] + [not committed])
-    found: Mask = (scene.sends.part >= 0) & (scene.sends.fate == Fate.ACKED)
-    found &= fates[scene.sends.part] == committed
-    return found
+def _marker_after(scene: Scene, offset: int) -> int | None:
+    log = scene.filled.log
+    markers = np.flatnonzero(~log.data) + log.base
+    later = markers[markers > offset]
+    return int(later[0]) if len(later) else None
 
 
-def _torn_transaction(planting: Planting, scene: Scene) -> None:
-    sends = scene.sends
-    several = np.bincount(sends.part + 1, minlength=len(planting.plan.parts) + 1)[sends.part + 1] > 1
-    row = planting.pick(_of_transactions(planting, scene, committed=True) & several)
-    if row is None:
-        return
-    offset = int(sends.offset[row])
-    planting.hide(offset, View.COMMITTED)
-    text = "its transaction was committed, and readers of committed records are given the rest of it only"
-    _place(planting, scene, row, offset, text)
+# What consumers are given
 
 
-def _aborted_read(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(_of_transactions(planting, scene, committed=False))
-    if row is None:
-        return
-    offset = int(scene.sends.offset[row])
-    planting.set_log(scene, offset, committed=True)
-    planting.offsets[offset] = frozenset({View.COMMITTED})
-    _place(planting, scene, row, offset, "its transaction was aborted, and readers of committed records are given it")
+def _one_record(select: Callable[[Polls], Mask], edit: Callable[[Planting, Polls, int], None]) -> Mutation:
+    def plant(planting: Planting, scene: Scene) -> None:
+        polls = _plain_reader(scene)
+        row = planting.pick(select(polls) & (polls.invoke_ns[polls.poll] >= planting.since_ns))
+        if row is not None:
+            edit(planting, polls, row)
+
+    return plant
+
+
+def _plain_reader(scene: Scene) -> Polls:
+    return next(one for one in scene.polls if one.view is View.UNCOMMITTED)
+
+
+def _not_last(polls: Polls) -> Mask:
+    """Records that another one follows in the same poll."""
+    followed = np.zeros(len(polls.poll), dtype=np.bool_)
+    followed[:-1] = polls.poll[1:] == polls.poll[:-1]
+    return followed
+
+
+def _in_the_middle(polls: Polls) -> Mask:
+    return (polls.position > 0) & _not_last(polls)
+
+
+def _right_after_the_poll_before(polls: Polls) -> Mask:
+    after = np.zeros(len(polls.poll), dtype=np.bool_)
+    after[1:] = polls.offset[1:] == polls.offset[:-1] + 1
+    return (polls.position == 0) & _not_last(polls) & after
+
+
+def _first_of_a_later_poll(polls: Polls) -> Mask:
+    first = polls.position == 0
+    first[:1] = False
+    return first
+
+
+def _skipped(though: str) -> Callable[[Planting, Polls, int], None]:
+    def edit(planting: Planting, polls: Polls, row: int) -> None:
+        planting.place_read(polls, row, f"was not given it, though {though}")
+        drop_rows(polls, np.arange(len(polls.poll)) != row)
+
+    return edit
+
+
+def _backwards_internal(planting: Planting, polls: Polls, row: int) -> None:
+    planting.place_read(polls, row, f"was given it after offset {int(polls.offset[row + 1])} in the same poll")
+    for column in (polls.offset, polls.value, polls.epoch, polls.timestamp_ms):
+        column[row], column[row + 1] = column[row + 1], column[row]
+
+
+def _backwards_external(planting: Planting, polls: Polls, row: int) -> None:
+    poll = int(polls.poll[row])
+    text = "was given it again, after it had been given it in the poll before"
+    planting.place_read(polls, row - 1, text, poll=poll)
+    for name in ("offset", "value", "epoch", "timestamp_ms"):
+        column: Ints = getattr(polls, name)
+        setattr(polls, name, np.insert(column, row, column[row - 1]))
+    polls.poll = np.insert(polls.poll, row, poll)
+    polls.position = ranks(polls.poll)
 
 
 def _precommitted_read(planting: Planting, scene: Scene) -> None:
@@ -258,152 +386,49 @@ def _precommitted_read(planting: Planting, scene: Scene) -> None:
             return
 
 
-def _zombie_write(planting: Planting, scene: Scene) -> None:
-    """What a fenced producer sends is taken, and stands where the log has a marker otherwise."""
-    sends, steps = scene.sends, scene.filled.steps
-    fenced = np.isin(sends.process, [one.process for one in planting.plan.refused])
-    for row in np.flatnonzero(fenced & (sends.fate == Fate.REFUSED)).tolist():
-        first = int(np.searchsorted(steps.appended_ns, sends.return_ns[row]))
-        begins = int(steps.end[first - 1]) if first else scene.filled.log.base
-        marker = _marker_after(scene, begins - 1)
-        if marker is None:
-            continue
-        step = int(np.searchsorted(steps.end, marker, side="right"))
-        value = int(sends.value[row])
-        planting.set_log(scene, marker, value=value, data=True)
-        sends.outcome[row], sends.error[row], sends.offset[row] = Outcome.OK, 0, marker
-        sends.epoch[row] = scene.filled.log.epoch[marker - scene.filled.log.base]
-        sends.return_ns[row] = int(steps.committed_ns[step]) + 300_000
-        planting.offsets[marker] = frozenset({View.UNCOMMITTED, View.FINAL})
-        _place(planting, scene, row, marker, "its producer had been fenced, and it was acknowledged")
-        return
+# What a group commits
 
 
-def _stuck_lso(planting: Planting, scene: Scene) -> None:
-    row = planting.pick(_of_transactions(planting, scene, committed=True))
-    if row is None:
-        return
-    first = int(np.flatnonzero(scene.sends.part == scene.sends.part[row])[0])
-    offset = int(scene.sends.offset[first])
-    scene.filled.steps.stable_ns[int(np.searchsorted(scene.filled.steps.end, offset, side="right")) :] = NEVER_NS
-    scene.filler.stable_ns = NEVER_NS
-    text = "the last stable offset never gets past it, though no transaction is open"
-    _place(planting, scene, first, offset, text)
+def _one_commit(edit: Callable[[Commit | None, Commit, Commit | None], str | None]) -> Mutation:
+    """The first commit that the edit changes, given the commits before and after it; it says what is wrong then."""
+
+    def plant(planting: Planting, scene: Scene) -> None:
+        commits = [None, *scene.commits, None]
+        for before, commit, later in zip(commits, scene.commits, commits[2:], strict=False):
+            if text := edit(before, commit, later):
+                planting.commit = commit
+                text = f"process {commit.process} committed it{text}"
+                planting.place(offset=commit.offset, time_ns=commit.invoke_ns, text=text)
+                return
+
+    return plant
 
 
-# In what readers are given
+def _commit_beyond(_: Commit | None, commit: Commit, later: Commit | None) -> str | None:
+    same = later is not None and later.generation == commit.generation
+    if commit.outcome is not Outcome.OK or (same and later is not None and later.offset <= commit.offset):
+        return None
+    commit.offset += 1
+    return f", and had been given records up to {commit.offset - 2} only"
 
 
-def _plain_reader(scene: Scene) -> Polls:
-    return next(one for one in scene.polls if one.view is View.UNCOMMITTED)
+def _commit_backwards(before: Commit | None, commit: Commit, _: Commit | None) -> str | None:
+    if before is None or (before.process, before.generation) != (commit.process, commit.generation):
+        return None
+    if commit.outcome is not Outcome.OK or not 0 < before.offset < commit.offset:
+        return None
+    commit.offset = before.offset - 1
+    return f" after {before.offset}, in the same generation"
 
 
-def _last_in_poll(polls: Polls) -> Mask:
-    last = np.ones(len(polls.poll), dtype=np.bool_)
-    last[:-1] = polls.poll[1:] != polls.poll[:-1]
-    return last
+def _zombie_commit(_before: Commit | None, commit: Commit, _later: Commit | None) -> str | None:
+    if commit.outcome is not Outcome.FAIL:
+        return None
+    commit.outcome, commit.error = Outcome.OK, None
+    return f" in generation {commit.generation}, when that was over"
 
 
-def _in_time(planting: Planting, polls: Polls) -> Mask:
-    return polls.invoke_ns[polls.poll] >= planting.since_ns
-
-
-def _skip_internal(planting: Planting, scene: Scene) -> None:
-    polls = _plain_reader(scene)
-    _skip(planting, polls, (polls.position > 0) & ~_last_in_poll(polls), "its poll has records before it and after it")
-
-
-def _skip_external(planting: Planting, scene: Scene) -> None:
-    polls = _plain_reader(scene)
-    after = np.zeros(len(polls.poll), dtype=np.bool_)
-    after[1:] = polls.offset[1:] == polls.offset[:-1] + 1
-    first = (polls.position == 0) & ~_last_in_poll(polls) & after
-    _skip(planting, polls, first, "the poll before ended right before it, and the next began right after it")
-
-
-def _skip(planting: Planting, polls: Polls, candidates: Mask, text: str) -> None:
-    row = planting.pick(candidates & _in_time(planting, polls))
-    if row is None:
-        return
-    offset, value, poll = int(polls.offset[row]), int(polls.value[row]), int(polls.poll[row])
-    kept = np.ones(len(polls.poll), dtype=np.bool_)
-    kept[row] = False
-    drop_rows(polls, kept)
-    planting.marked.append((polls, poll))
-    text = f"process {polls.process} was not given it, though {text}"
-    planting.place(offset=offset, value=value, time_ns=int(polls.invoke_ns[poll]), text=text)
-
-
-def _backwards_internal(planting: Planting, scene: Scene) -> None:
-    polls = _plain_reader(scene)
-    row = planting.pick(~_last_in_poll(polls) & _in_time(planting, polls))
-    if row is None:
-        return
-    for column in (polls.offset, polls.value, polls.epoch, polls.timestamp_ms):
-        column[row], column[row + 1] = column[row + 1], column[row]
-    poll = int(polls.poll[row])
-    planting.marked.append((polls, poll))
-    offset, value = int(polls.offset[row + 1]), int(polls.value[row + 1])
-    text = f"process {polls.process} was given it after offset {int(polls.offset[row])} in the same poll"
-    planting.place(offset=offset, value=value, time_ns=int(polls.invoke_ns[poll]), text=text)
-
-
-def _backwards_external(planting: Planting, scene: Scene) -> None:
-    polls = _plain_reader(scene)
-    first = (polls.position == 0) & _in_time(planting, polls)
-    first[:1] = False
-    row = planting.pick(first)
-    if row is None:
-        return
-    poll, before = int(polls.poll[row]), int(polls.poll[row - 1])
-    for name in ("offset", "value", "epoch", "timestamp_ms"):
-        column: Ints = getattr(polls, name)
-        setattr(polls, name, np.insert(column, row, column[row - 1]))
-    polls.poll = np.insert(polls.poll, row, poll)
-    polls.position = ranks(polls.poll)
-    planting.marked += [(polls, poll), (polls, before)]
-    text = f"process {polls.process} was given it again, after it had been given it in the poll before"
-    offset, value = int(polls.offset[row]), int(polls.value[row])
-    planting.place(offset=offset, value=value, time_ns=int(polls.invoke_ns[poll]), text=text)
-
-
-# In what a group commits
-
-
-def _commit_beyond(planting: Planting, scene: Scene) -> None:
-    for commit, later in zip(scene.commits, [*scene.commits[1:], None], strict=True):
-        same = later is not None and later.generation == commit.generation
-        if commit.outcome is Outcome.OK and (not same or (later is not None and later.offset > commit.offset)):
-            commit.offset += 1
-            planting.commit = commit
-            text = f"process {commit.process} committed it, and had been given records up to {commit.offset - 2} only"
-            planting.place(offset=commit.offset, time_ns=commit.invoke_ns, text=text)
-            return
-
-
-def _commit_backwards(planting: Planting, scene: Scene) -> None:
-    for before, commit in zip(scene.commits, scene.commits[1:], strict=False):
-        same = (before.process, before.generation) == (commit.process, commit.generation)
-        good = commit.outcome is Outcome.OK and before.offset > 0
-        if same and good and commit.offset > before.offset:
-            commit.offset = before.offset - 1
-            planting.commit = commit
-            text = f"process {commit.process} committed it after {before.offset}, in the same generation"
-            planting.place(offset=commit.offset, time_ns=commit.invoke_ns, text=text)
-            return
-
-
-def _zombie_commit(planting: Planting, scene: Scene) -> None:
-    for commit in scene.commits:
-        if commit.outcome is Outcome.FAIL:
-            commit.outcome, commit.error = Outcome.OK, None
-            planting.commit = commit
-            text = f"process {commit.process} committed it in generation {commit.generation}, when that was over"
-            planting.place(offset=commit.offset, time_ns=commit.invoke_ns, text=text)
-            return
-
-
-# In what brokers say
+# What brokers say
 
 
 def _read_above_high_watermark(planting: Planting, scene: Scene) -> None:
@@ -476,25 +501,16 @@ def _double_owner(planting: Planting, rows: Rows) -> None:
         return
 
 
-def _place(planting: Planting, scene: Scene, row: int, offset: int, text: str) -> None:
-    value = int(scene.sends.value[row])
-    planting.values.add(value)
-    planting.place(offset=offset, value=value, time_ns=int(scene.sends.invoke_ns[row]), text=text)
-
-
-def _marker_after(scene: Scene, offset: int) -> int | None:
-    log = scene.filled.log
-    markers = np.flatnonzero(~log.data) + log.base
-    later = markers[markers > offset]
-    return int(later[0]) if len(later) else None
-
-
 def _led_by_several(_: Skeleton, plan: PartitionPlan) -> bool:
     return len({reign.leader_epoch for reign in plan.timeline.reigns}) > 1
 
 
-def _somebody_was_late(_: Skeleton, plan: PartitionPlan) -> bool:
+def _a_member_was_late(_: Skeleton, plan: PartitionPlan) -> bool:
     return any(one.tenure.late is not None and one.slots for one in plan.tenures)
+
+
+def _has_aborted(_: Skeleton, plan: PartitionPlan) -> bool:
+    return any(not part.transaction.committed for part in plan.parts)
 
 
 def _zombie_before_marker(skeleton: Skeleton, plan: PartitionPlan) -> bool:
@@ -510,110 +526,60 @@ def _zombie_before_marker(skeleton: Skeleton, plan: PartitionPlan) -> bool:
     return False
 
 
-_BUGS = (
-    Bug(name="lost-ack", summary="An acknowledged record is in no log", guarantee="no-lost-acks", in_log=_lost_ack),
-    Bug(name="phantom", summary="A record is read that nobody sent", guarantee="no-phantoms", in_log=_phantom),
-    Bug(
-        name="foreign-bytes", summary="A record is read whose bytes are not ours", guarantee="no-phantoms",
-        in_log=_foreign_bytes,
-    ),
-    Bug(
-        name="failed-write-read", summary="A record is read whose send certainly failed", guarantee="no-phantoms",
-        in_log=_failed_write_read,
-    ),
-    Bug(name="duplicate", summary="A record is at two offsets", guarantee="no-duplicates", in_log=_duplicate),
-    Bug(
-        name="inconsistent-offset", summary="Two readers are given different values at one offset",
-        guarantee="one-value-per-offset", in_log=_inconsistent_offset,
-    ),
-    Bug(
-        name="wrong-offset", summary="A record is not where it was acknowledged", guarantee="one-value-per-offset",
-        in_log=_wrong_offset,
-    ),
-    Bug(
-        name="reorder", summary="A record comes before one that had been acknowledged when it was sent",
-        guarantee="real-time-order", in_log=_reorder,
-    ),
-    Bug(
-        name="nonmonotonic-send", summary="Two records of one writer are in the log in the wrong order",
-        guarantee="send-order", in_log=_send_order,
-    ),
-    Bug(
-        name="stale-leader-write", summary="A record is written with the epoch of a deposed leader",
-        guarantee="leader-epochs-in-order", in_log=_stale_leader, where=_led_by_several,
-    ),
-    Bug(
-        name="vanished-read", summary="A record that was read is not there later",
-        guarantee="committed-reads-stable", in_log=_vanished_read,
-    ),
-    Bug(
-        name="torn-transaction", summary="A part of a committed transaction is not to be read",
-        guarantee="atomic-transactions", in_log=_torn_transaction,
-    ),
-    Bug(
-        name="aborted-read", summary="A record of an aborted transaction is read as committed",
-        guarantee="no-aborted-reads", in_log=_aborted_read,
-        where=lambda _, plan: any(not part.transaction.committed for part in plan.parts),
-    ),
-    Bug(
-        name="precommitted-read", summary="A record is read as committed before its commit is asked for",
-        guarantee="no-precommitted-reads", in_reads=_precommitted_read,
-    ),
-    Bug(
-        name="zombie-write", summary="A fenced producer's record is acknowledged", guarantee="fencing",
-        in_log=_zombie_write, where=_zombie_before_marker,
-    ),
-    Bug(
-        name="stuck-lso", summary="The last stable offset stays at a transaction that has ended",
-        guarantee="last-stable-offset-advances", in_log=_stuck_lso,
-    ),
-    Bug(
-        name="poll-skip-internal", summary="A reader is not given a record in the middle of a poll",
-        guarantee="no-skips", in_reads=_skip_internal,
-    ),
-    Bug(
-        name="poll-skip-external", summary="A reader is not given a record between two polls", guarantee="no-skips",
-        in_reads=_skip_external,
-    ),
-    Bug(
-        name="nonmonotonic-poll-internal", summary="A reader goes backwards within a poll",
-        guarantee="monotonic-reads", in_reads=_backwards_internal,
-    ),
-    Bug(
-        name="nonmonotonic-poll-external", summary="A reader goes backwards from one poll to the next",
-        guarantee="monotonic-reads", in_reads=_backwards_external,
-    ),
-    Bug(
-        name="commit-beyond-processing", summary="A group commits an offset that its member has not got to",
-        guarantee="commits-follow-processing", in_reads=_commit_beyond,
-    ),
-    Bug(
-        name="commit-backwards", summary="A group's committed offset goes backwards within a generation",
-        guarantee="commits-in-order", in_reads=_commit_backwards,
-    ),
-    Bug(
-        name="zombie-commit", summary="A member that the group has forgotten commits an offset", guarantee="fencing",
-        in_reads=_zombie_commit, where=_somebody_was_late,
-    ),
-    Bug(
-        name="double-owner", summary="Two members own a partition in one generation", guarantee="one-owner",
-        in_rows=_double_owner,
-    ),
-    Bug(
-        name="read-above-high-watermark", summary="A record is read before it is committed",
-        guarantee="no-reads-above-high-watermark", in_probes=_read_above_high_watermark,
-    ),
-    Bug(
-        name="epoch-backwards", summary="A broker's view of the leader epoch goes backwards",
-        guarantee="epochs-in-order", in_rows=_epoch_backwards, where=_led_by_several,
-    ),
-    Bug(
-        name="two-leaders-in-one-epoch", summary="Two brokers are said to lead in one epoch",
-        guarantee="one-leader-per-epoch", in_rows=_two_leaders,
-    ),
-)  # fmt: skip
-
-BUGS: dict[str, Bug] = {bug.name: bug for bug in _BUGS}
+BUGS: dict[str, Bug] = {bug.name: bug for bug in (
+    Bug("lost-ack", "An acknowledged record is in no log", "no-lost-acks", in_log=_one_send(_acked, _lost_ack)),
+    Bug("phantom", "A record is read that nobody sent", "no-phantoms", in_log=_one_send(_silent, _phantom)),
+    Bug("foreign-bytes", "A record is read whose bytes are not ours", "no-phantoms",
+        in_log=_one_send(_silent, _foreign_bytes)),
+    Bug("failed-write-read", "A record is read whose send certainly failed", "no-phantoms",
+        in_log=_one_send(_silent, _failed_write_read)),
+    Bug("duplicate", "A record is at two offsets", "no-duplicates", in_log=_one_send(_silent, _duplicate)),
+    Bug("inconsistent-offset", "Two readers are given different values at one offset", "one-value-per-offset",
+        in_log=_inconsistent_offset),
+    Bug("wrong-offset", "A record is not where it was acknowledged", "one-value-per-offset",
+        in_log=_one_send(_acked_before_marker, _wrong_offset)),
+    Bug("reorder", "A record comes before one that had been acknowledged when it was sent", "real-time-order",
+        in_log=_reorder),
+    Bug("nonmonotonic-send", "Two records of one writer are in the log in the wrong order", "send-order",
+        in_log=_one_send(_acked_within_batch, _send_order)),
+    Bug("stale-leader-write", "A record is written with the epoch of a deposed leader", "leader-epochs-in-order",
+        in_log=_one_send(_acked_in_later_epoch, _stale_leader), where=_led_by_several),
+    Bug("vanished-read", "A record that was read is not there later", "committed-reads-stable",
+        in_log=_one_send(_silent, _vanished_read)),
+    Bug("torn-transaction", "A part of a committed transaction is not to be read", "atomic-transactions",
+        in_log=_one_send(_committed_with_others, _torn_transaction)),
+    Bug("aborted-read", "A record of an aborted transaction is read as committed", "no-aborted-reads",
+        in_log=_one_send(_aborted, _aborted_read), where=_has_aborted),
+    Bug("precommitted-read", "A record is read as committed before its commit is asked for", "no-precommitted-reads",
+        in_reads=_precommitted_read),
+    Bug("zombie-write", "A fenced producer's record is acknowledged", "fencing",
+        in_log=_zombie_write, where=_zombie_before_marker),
+    Bug("stuck-lso", "The last stable offset stays at a transaction that has ended", "last-stable-offset-advances",
+        in_log=_one_send(_committed, _stuck_lso)),
+    Bug("poll-skip-internal", "A reader is not given a record in the middle of a poll", "no-skips",
+        in_reads=_one_record(_in_the_middle, _skipped("its poll has records before it and after it"))),
+    Bug("poll-skip-external", "A reader is not given a record between two polls", "no-skips",
+        in_reads=_one_record(
+            _right_after_the_poll_before,
+            _skipped("the poll before ended right before it, and the next began right after it"))),
+    Bug("nonmonotonic-poll-internal", "A reader goes backwards within a poll", "monotonic-reads",
+        in_reads=_one_record(_not_last, _backwards_internal)),
+    Bug("nonmonotonic-poll-external", "A reader goes backwards from one poll to the next", "monotonic-reads",
+        in_reads=_one_record(_first_of_a_later_poll, _backwards_external)),
+    Bug("commit-beyond-processing", "A group commits an offset that its member has not got to",
+        "commits-follow-processing", in_reads=_one_commit(_commit_beyond)),
+    Bug("commit-backwards", "A group's committed offset goes backwards within a generation", "commits-in-order",
+        in_reads=_one_commit(_commit_backwards)),
+    Bug("zombie-commit", "A member that the group has forgotten commits an offset", "fencing",
+        in_reads=_one_commit(_zombie_commit), where=_a_member_was_late),
+    Bug("double-owner", "Two members own a partition in one generation", "one-owner", in_rows=_double_owner),
+    Bug("read-above-high-watermark", "A record is read before it is committed", "no-reads-above-high-watermark",
+        in_probes=_read_above_high_watermark),
+    Bug("epoch-backwards", "A broker's view of the leader epoch goes backwards", "epochs-in-order",
+        in_rows=_epoch_backwards, where=_led_by_several),
+    Bug("two-leaders-in-one-epoch", "Two brokers are said to lead in one epoch", "one-leader-per-epoch",
+        in_rows=_two_leaders),
+)}  # fmt: skip
 
 
 def require_bug(settings: Settings) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
@@ -23,7 +23,7 @@ from lockstep.simulation.timeline import Ints
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-EVERYBODY = frozenset(View)
+EVERY_VIEW = frozenset(View)
 
 
 class Planted(msgspec.Struct, kw_only=True):
@@ -109,10 +109,11 @@ class Planting:
         """Where a send is in the log, whatever its client was told."""
         return int(np.flatnonzero(scene.filled.log.value == scene.sends.value[row])[0]) + scene.filled.log.base
 
-    def set_log(self, scene: Scene, offset: int, **columns: int) -> None:
-        """Change the value that every consumer reads at an offset."""
+    def replace(self, scene: Scene, offset: int, views: frozenset[View] = EVERY_VIEW, **columns: int) -> None:
+        """Change the record at an offset; polls of these views show it."""
         for name, value in columns.items():
             getattr(scene.filled.log, name)[offset - scene.filled.log.base] = value
+        self.offsets[offset] = views
 
     def hide(self, offset: int, *views: View) -> None:
         self.hidden.append((offset, frozenset(views)))
@@ -131,6 +132,20 @@ class Planting:
             time_ns=time_ns,
             text=f"{where}: {text}",
         )
+
+    def place_send(self, scene: Scene, row: int, offset: int, text: str) -> None:
+        """It is planted in this send."""
+        value = int(scene.sends.value[row])
+        self.values.add(value)
+        self.place(offset=offset, value=value, time_ns=int(scene.sends.invoke_ns[row]), text=text)
+
+    def place_read(self, polls: Polls, row: int, text: str, *, poll: int | None = None) -> None:
+        """It is planted in this record that a consumer was given; in a later poll, if one is named."""
+        own = int(polls.poll[row])
+        at = own if poll is None else poll
+        self.marked += [(polls, own), (polls, at)]
+        text, time_ns = f"process {polls.process} {text}", int(polls.invoke_ns[at])
+        self.place(offset=int(polls.offset[row]), value=int(polls.value[row]), time_ns=time_ns, text=text)
 
     def in_log(self, filled: Filled, filler: LogFiller) -> None:
         self.scene = Scene(filled=filled, filler=filler)
@@ -197,13 +212,14 @@ def drop_rows(polls: Polls, kept: Mask) -> None:
     polls.position = ranks(polls.poll)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Bug:
     """One kind of violation, and what plants it where there is a place for it; if there is none, in a later slice."""
 
     name: str
     summary: str
     guarantee: str
+    _: KW_ONLY
     in_log: Callable[[Planting, Scene], None] | None = None
     in_reads: Callable[[Planting, Scene], None] | None = None
     in_probes: Callable[[Planting, Scene], None] | None = None
