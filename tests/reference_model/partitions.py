@@ -85,7 +85,7 @@ def _digits(brokers: Brokers) -> str:
     return "".join(str(broker) for broker in sorted(brokers)) or "-"
 
 
-class Told(NamedTuple):
+class ExpectedPartition(NamedTuple):
     """What is told in each mode."""
 
     zk: str
@@ -96,5 +96,5 @@ class Told(NamedTuple):
         return self.zk if parameters.mode is Mode.ZK else self.elr if parameters.elr else self.kraft
 
 
-def everywhere(text: str) -> Told:
-    return Told(text, text, text)
+def everywhere(text: str) -> ExpectedPartition:
+    return ExpectedPartition(text, text, text)

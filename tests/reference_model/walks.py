@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_model.replication.state import Broker, Places
+from lockstep_model.replication.state import Broker, ReplicationLayout
 from lockstep_model.state_machine import Action, Machine, State
 
 ALL_LEARN = "all learn what the controller decided"
@@ -29,6 +29,6 @@ def all_learn(machine: Machine, state: State) -> State:
 
 
 def process(state: State, broker: int) -> Broker:
-    part = state[Places(0).broker(broker)]
+    part = state[ReplicationLayout(0).broker(broker)]
     assert isinstance(part, Broker)
     return part

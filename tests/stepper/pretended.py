@@ -19,8 +19,7 @@ from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition.replica import restart
 from lockstep_model.registration import AlterPartition, BrokerRegistration
-from lockstep_model.replication.state import Answered as Altered
-from lockstep_model.replication.state import Metadata, knowing, tidied
+from lockstep_model.replication.state import AlterPartitionResponse, Metadata, knowing, tidied
 from lockstep_model.state_machine import Machine, State
 
 
@@ -61,7 +60,7 @@ class Pretended:
                 after, error = alter_partition(self.parameters, self.metadata.controller, asked)
                 if error is Error.NONE:
                     self.decide(after)
-                    self.put({self.places.altering(broker): Altered(asked, after.partition)})
+                    self.put({self.places.altering(broker): AlterPartitionResponse(asked, after.partition)})
 
     def decide(self, controller: Controller, silent: frozenset[int] = frozenset()) -> None:
         self._decided(controller)

@@ -143,7 +143,7 @@ EXPIRED = Produced(Error.REQUEST_TIMED_OUT)
 """The acks=all response after the request's timeout: the records stay in the log (DelayedProduce.onExpiration)."""
 
 
-class Outcome(IntEnum):
+class ProduceOutcome(IntEnum):
     """What a Produce response tells the producer of its records."""
 
     APPENDED = 0
@@ -151,15 +151,15 @@ class Outcome(IntEnum):
     UNKNOWN = 2
 
 
-def outcome(request: Produce, reply: Produced | Unanswered) -> Outcome:
+def outcome(request: Produce, reply: Produced | Unanswered) -> ProduceOutcome:
     """Whether the records were appended, as far as the Produce response tells.
 
     For acks=all NOT_LEADER_OR_FOLLOWER is ambiguous: a broker that does not lead sends it, and so does a leader that
     appended the batch and then lost leadership.
     """
     if isinstance(reply, Unanswered):  # a closed connection may also mean that the broker died after the append
-        return Outcome.UNKNOWN
+        return ProduceOutcome.UNKNOWN
     if reply.error is Error.NONE:
-        return Outcome.APPENDED
+        return ProduceOutcome.APPENDED
     waited = request.acks == Acks.ALL and reply.error is Error.NOT_LEADER_OR_FOLLOWER
-    return Outcome.UNKNOWN if waited or reply.error in OUTCOME_UNKNOWN else Outcome.REFUSED
+    return ProduceOutcome.UNKNOWN if waited or reply.error in OUTCOME_UNKNOWN else ProduceOutcome.REFUSED

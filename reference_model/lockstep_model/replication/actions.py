@@ -27,7 +27,7 @@ from lockstep_model.registration import AlterPartition, BrokerId, Register
 from lockstep_model.replication import mutants
 from lockstep_model.replication.state import (
     Altering,
-    Answered,
+    AlterPartitionResponse,
     Bounds,
     Broker,
     Fetching,
@@ -85,7 +85,7 @@ class Steps:
         if error in AWAITING_METADATA:  # which it would do without this answer too
             yield None, after
         else:
-            yield Answered(asked, controller.partition if error is Error.NONE else error), after
+            yield AlterPartitionResponse(asked, controller.partition if error is Error.NONE else error), after
 
     def preferred_leader_is_elected(self, metadata: Metadata, spent: Spent) -> Iterator[tuple[Metadata, Spent]]:
         """By ElectLeaders, or by the controller from time to time."""
@@ -163,7 +163,7 @@ class Steps:
                 yield broker._replace(replica=replica), asked_for(replica)
 
     def settles(
-        self, answered: Answered, broker: Broker, witness: Witness
+        self, answered: AlterPartitionResponse, broker: Broker, witness: Witness
     ) -> Iterator[tuple[Altering, Broker, Witness]]:
         """A leader learns what became of its AlterPartition."""
         if _of_this_incarnation(broker, answered.request):
@@ -171,10 +171,10 @@ class Steps:
             yield (None, *self.seen(broker._replace(replica=replica), witness))
 
     def altering_is_lost(
-        self, altering: AlterPartition | Answered, broker: Broker
+        self, altering: AlterPartition | AlterPartitionResponse, broker: Broker
     ) -> Iterator[tuple[Altering, Broker]]:
         """An answer is lost, and the request sent again; what an earlier incarnation asked for is lost altogether."""
-        asked = altering.request if isinstance(altering, Answered) else altering
+        asked = altering.request if isinstance(altering, AlterPartitionResponse) else altering
         yield (asked if _of_this_incarnation(broker, asked) else None), broker
 
     def seen(self, broker: Broker, witness: Witness) -> tuple[Broker, Witness]:

@@ -14,7 +14,7 @@ from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.partition.log import Offset
 from lockstep_model.partition.replica import effective_min_isr, waits_for
 from lockstep_model.registration import NO_LEADER
-from lockstep_model.replication.state import Broker, Metadata, Places, Witness
+from lockstep_model.replication.state import Broker, Metadata, ReplicationLayout, Witness
 from lockstep_model.state_machine import Invariant, Transition
 
 LEADER_IN_ISR = "leader-in-isr"
@@ -32,9 +32,9 @@ NO_FENCED_IN_ISR = "no-fenced-in-isr"
 ONLY_ELIGIBLE_ASKED_FOR = "only-eligible-asked-for"
 
 
-def invariants(parameters: Parameters, places: Places) -> Iterator[Invariant | Transition]:
+def invariants(parameters: Parameters, places: ReplicationLayout) -> Iterator[Invariant | Transition]:
     """The invariants that Kafka promises with these parameters."""
-    metadata, witness = Places.METADATA, Places.WITNESS
+    metadata, witness = ReplicationLayout.METADATA, ReplicationLayout.WITNESS
     yield Invariant(name=LEADER_IN_ISR, reads=(metadata,), holds=leader_in_isr)
     yield Invariant(name=NO_FENCED_IN_ISR, reads=(metadata,), holds=no_fenced_in_isr)
     yield Invariant(name=ACKNOWLEDGED_IS_COMMITTED, reads=(witness,), holds=acknowledged_is_committed)

@@ -17,12 +17,12 @@ from lockstep_model.replication.actions import Steps, fetch_to, lost
 from lockstep_model.replication.invariants import invariants
 from lockstep_model.replication.state import (
     Altering,
-    Answered,
+    AlterPartitionResponse,
     Bounds,
     Broker,
     Fetching,
     Metadata,
-    Places,
+    ReplicationLayout,
     initial,
     next_known,
 )
@@ -31,18 +31,18 @@ from lockstep_model.state_machine import Machine, Outcomes, Part, Rule
 
 def replication_machine(parameters: Parameters, bounds: Bounds) -> Machine:
     """All that can happen to one partition within these bounds."""
-    places = Places(bounds.brokers)
+    places = ReplicationLayout(bounds.brokers)
     return Machine(
         initial=initial(parameters, bounds),
-        rules=tuple(_Rules(parameters, bounds, places).all()),
+        rules=tuple(_ReplicationRules(parameters, bounds, places).all()),
         invariants=tuple(invariants(parameters, places)),
     )
 
 
-class _Rules:
+class _ReplicationRules:
     """The rules of each broker, and of each two of them."""
 
-    def __init__(self, parameters: Parameters, bounds: Bounds, places: Places) -> None:
+    def __init__(self, parameters: Parameters, bounds: Bounds, places: ReplicationLayout) -> None:
         self.parameters = parameters
         self.bounds = bounds
         self.places = places
@@ -54,11 +54,11 @@ class _Rules:
             yield from self.of_process(b)
         for follower, leader in self.places.pairs:
             yield from self.of_fetcher(follower, leader)
-        reads = (Places.METADATA, Places.SPENT)
+        reads = (ReplicationLayout.METADATA, ReplicationLayout.SPENT)
         yield Rule(name="the preferred leader is elected", reads=reads, effect=self.steps.preferred_leader_is_elected)
 
     def of_broker(self, b: BrokerId) -> Iterator[Rule]:
-        metadata, spent, witness = Places.METADATA, Places.SPENT, Places.WITNESS
+        metadata, spent, witness = ReplicationLayout.METADATA, ReplicationLayout.SPENT, ReplicationLayout.WITNESS
         broker, altering = self.places.broker(b), self.places.altering(b)
         yield _rule(
             f"the session of {b} ends", (metadata, spent), partial(self.steps.session_ends, b), partial(_unfenced, b)
@@ -93,17 +93,20 @@ class _Rules:
             f"the answer to the AlterPartition of {b} arrives",
             (altering, broker, witness),
             self.steps.settles,
-            _is(Answered),
+            _is(AlterPartitionResponse),
         )
         yield _rule(f"the AlterPartition of {b} is lost", (altering, broker), self.steps.altering_is_lost, _under_way)
 
     def of_process(self, b: BrokerId) -> Iterator[Rule]:
         broker, bounds = self.places.broker(b), self.bounds
-        reads = (Places.SPENT, broker, Places.METADATA)
+        reads = (ReplicationLayout.SPENT, broker, ReplicationLayout.METADATA)
         if bounds.shutdowns:
             yield Rule(name=f"{b} asks to shut down", reads=reads, effect=partial(self.steps.asks_to_leave, b))
             yield _rule(
-                f"{b} leaves", (broker, Places.METADATA), partial(self.steps.leaves, b), lambda process: process.leaving
+                f"{b} leaves",
+                (broker, ReplicationLayout.METADATA),
+                partial(self.steps.leaves, b),
+                lambda process: process.leaving,
             )
         yield _rule(f"{b} is killed", reads, partial(self.steps.is_killed, b), lambda spent: spent.kills < bounds.kills)
         yield _rule(
@@ -114,13 +117,13 @@ class _Rules:
         )
         yield _rule(
             f"{b} starts",
-            (broker, Places.METADATA, Places.WITNESS),
+            (broker, ReplicationLayout.METADATA, ReplicationLayout.WITNESS),
             partial(self.steps.starts, b),
             lambda process: not process.running,
         )
 
     def of_fetcher(self, f: BrokerId, to: BrokerId) -> Iterator[Rule]:
-        spent, witness, fetching = Places.SPENT, Places.WITNESS, self.places.fetching(f, to)
+        spent, witness, fetching = ReplicationLayout.SPENT, ReplicationLayout.WITNESS, self.places.fetching(f, to)
         follower, leader, altering = self.places.broker(f), self.places.broker(to), self.places.altering(to)
         yield _rule(
             f"{f} fetches from {to}",

@@ -84,7 +84,7 @@ class Broker(NamedTuple):
     """The values whose producers wait for an answer with acks=all."""
 
 
-class Answered(NamedTuple):
+class AlterPartitionResponse(NamedTuple):
     """The controller's answer to an AlterPartition, on its way to the leader."""
 
     request: AlterPartition
@@ -112,7 +112,7 @@ class Spent(NamedTuple):
     preferred_elections: int = 0
 
 
-Altering: TypeAlias = AlterPartition | Answered | None
+Altering: TypeAlias = AlterPartition | AlterPartitionResponse | None
 """One leader's AlterPartition: on its way to the controller, or back. A leader has one at a time
 (AlterPartitionManager); one of an earlier incarnation may still be under way."""
 Fetching: TypeAlias = ReplicaFetch | ReplicaFetched | None
@@ -120,7 +120,7 @@ Fetching: TypeAlias = ReplicaFetch | ReplicaFetched | None
 broker, so that an old leader's answer and a new leader's can be under way at once."""
 
 
-class Places:
+class ReplicationLayout:
     """Where the parts stand in a state."""
 
     METADATA = 0

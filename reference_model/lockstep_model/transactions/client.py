@@ -39,7 +39,7 @@ class Sent(StrEnum):
     REFUSED = "refused"
 
 
-class Ended(NamedTuple):
+class EndedTransaction(NamedTuple):
     """A transaction that the producer has ended, and the partitions that acknowledged its record."""
 
     commit: bool
@@ -60,7 +60,7 @@ class Client(NamedTuple):
     producer: Producer | None = None
     added: Partitions = frozenset()
     """Partitions acknowledged by AddPartitionsToTxn in the present transaction."""
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedTransaction, ...] = ()
     misled: bool = False
     """The producer got OUT_OF_ORDER_SEQUENCE_NUMBER, though it sends one batch at a time to each partition."""
     fenced: bool = False
@@ -174,7 +174,7 @@ def ends(client: Client, answer: Answer, parameters: Parameters, *, renews: bool
         transactions=client.transactions - 1,
         records=(Sent.NOT,) * len(client.records),
         added=frozenset(),
-        ended=(*client.ended, Ended(client.stage is Stage.COMMITTING, wrote)),
+        ended=(*client.ended, EndedTransaction(client.stage is Stage.COMMITTING, wrote)),
     )
     if client.transactions == 1:
         return _stopped(after)

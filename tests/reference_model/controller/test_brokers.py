@@ -23,7 +23,7 @@ from tests.reference_model.partitions import (
     KRAFT,
     NOBODY,
     ZK,
-    Told,
+    ExpectedPartition,
     broker_epoch,
     controller,
     everywhere,
@@ -39,7 +39,7 @@ class Case(NamedTuple):
     what: str
     before: Controller
     broker: int
-    told: Told
+    told: ExpectedPartition
 
 
 def each(cases: list[Case]) -> pytest.MarkDecorator:
@@ -54,27 +54,31 @@ FENCED = [
         "a follower",
         controller("123", 1),
         3,
-        Told(zk="isr 12, leader 1; +1 +1", kraft="isr 12, leader 1; +0 +1", elr="isr 12, leader 1; +0 +1"),
+        ExpectedPartition(zk="isr 12, leader 1; +1 +1", kraft="isr 12, leader 1; +0 +1", elr="isr 12, leader 1; +0 +1"),
     ),
     Case("the leader", controller("123", 1), 1, everywhere("isr 23, leader 2; +1 +1")),
     Case(
         "a leader whose next replica is out of sync",
         controller("13", 1),
         1,
-        Told(zk="isr 3, leader 3; +1 +1", kraft="isr 3, leader 3; +1 +1", elr="isr 3, leader 3, elr 1; +1 +1"),
+        ExpectedPartition(
+            zk="isr 3, leader 3; +1 +1", kraft="isr 3, leader 3; +1 +1", elr="isr 3, leader 3, elr 1; +1 +1"
+        ),
     ),
     Case("who is out of sync", controller("12", 1), 3, everywhere("isr 12, leader 1; +0 +0")),
     Case(
         "below the minimum",
         controller("12", 1, fenced="3"),
         2,
-        Told(zk="isr 1, leader 1; +1 +1", kraft="isr 1, leader 1; +0 +1", elr="isr 1, leader 1, elr 2; +0 +1"),
+        ExpectedPartition(
+            zk="isr 1, leader 1; +1 +1", kraft="isr 1, leader 1; +0 +1", elr="isr 1, leader 1, elr 2; +0 +1"
+        ),
     ),
     Case(
         "the last member",
         controller("1", 1, fenced="23"),
         1,
-        Told(
+        ExpectedPartition(
             zk="isr 1, leader -; +1 +1",
             kraft="isr 1, leader -; +1 +1",
             elr="isr -, leader -, elr 1, last known 1; +1 +1",
@@ -84,7 +88,7 @@ FENCED = [
         "the last member, others out of sync",
         controller("1", 1),
         1,
-        Told(
+        ExpectedPartition(
             zk="isr 1, leader -; +1 +1",
             kraft="isr 1, leader -; +1 +1",
             elr="isr -, leader -, elr 1, last known 1; +1 +1",
@@ -119,14 +123,16 @@ FENCED_UNCLEAN = [
         "the leader, with others in sync",
         controller("12", 1),
         1,
-        Told(zk="isr 2, leader 2; +1 +1", kraft="isr 2, leader 2; +1 +1", elr="isr 2, leader 2, elr 1; +1 +1"),
+        ExpectedPartition(
+            zk="isr 2, leader 2; +1 +1", kraft="isr 2, leader 2; +1 +1", elr="isr 2, leader 2, elr 1; +1 +1"
+        ),
     ),
     Case("the last member, with others there", controller("1", 1), 1, everywhere("isr 2, leader 2, recovering; +1 +1")),
     Case(
         "the last member, with nobody there",
         controller("1", 1, fenced="23"),
         1,
-        Told(
+        ExpectedPartition(
             zk="isr 1, leader -; +1 +1",
             kraft="isr 1, leader -; +1 +1",
             elr="isr -, leader -, elr 1, last known 1; +1 +1",
@@ -210,7 +216,7 @@ RESTARTED_UNCLEANLY = [
         "in sync",
         controller("12", 1, leaving="2"),
         2,
-        Told(zk="isr 1, leader 1; +1 +1", kraft="isr 1, leader 1; +0 +1", elr="isr 1, leader 1; +0 +1"),
+        ExpectedPartition(zk="isr 1, leader 1; +1 +1", kraft="isr 1, leader 1; +0 +1", elr="isr 1, leader 1; +0 +1"),
     ),
     Case("out of sync", controller("12", 1, fenced="3"), 3, everywhere("isr 12, leader 1; +0 +0")),
 ]

@@ -10,9 +10,9 @@ from lockstep_model.errors import Error
 from lockstep_model.partition.produce import (
     EXPIRED,
     Acks,
-    Outcome,
     Produce,
     Produced,
+    ProduceOutcome,
     Unanswered,
     Waiting,
     complete,
@@ -84,21 +84,21 @@ def test_an_isr_that_shrank_meanwhile_ends_in_a_time_out_or_without_the_gate_in_
 
     gated = learn(MIN_TWO, leader, shrunk, BROKERS)
     assert complete(MIN_TWO, gated, waits) is None
-    assert outcome(ALL, EXPIRED) is Outcome.UNKNOWN
+    assert outcome(ALL, EXPIRED) is ProduceOutcome.UNKNOWN
     ungated = replace(MIN_TWO, hw_gate=False)
     committed = learn(ungated, leader, shrunk, BROKERS)
     assert complete(ungated, committed, waits) == Produced(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 def test_which_answers_leave_it_open() -> None:
-    assert outcome(ALL, Produced(Error.NONE, 0)) is Outcome.APPENDED
-    assert outcome(NONE, Unanswered()) is Outcome.UNKNOWN
-    assert outcome(NONE, Unanswered(closed=True)) is Outcome.UNKNOWN
+    assert outcome(ALL, Produced(Error.NONE, 0)) is ProduceOutcome.APPENDED
+    assert outcome(NONE, Unanswered()) is ProduceOutcome.UNKNOWN
+    assert outcome(NONE, Unanswered(closed=True)) is ProduceOutcome.UNKNOWN
     for code in (7, 20, 6):
-        assert outcome(ALL, Produced(Error(code))) is Outcome.UNKNOWN
+        assert outcome(ALL, Produced(Error(code))) is ProduceOutcome.UNKNOWN
     for code in (19, 45, 47):
-        assert outcome(ALL, Produced(Error(code))) is Outcome.REFUSED
-    assert outcome(LEADER, Produced(Error.NOT_LEADER_OR_FOLLOWER)) is Outcome.REFUSED
+        assert outcome(ALL, Produced(Error(code))) is ProduceOutcome.REFUSED
+    assert outcome(LEADER, Produced(Error.NOT_LEADER_OR_FOLLOWER)) is ProduceOutcome.REFUSED
 
 
 def idempotent(sequence: int, *, acks: Acks = Acks.LEADER, epoch: int = 0, values: tuple[int, ...] = (1, 2)) -> Produce:
@@ -144,14 +144,14 @@ def test_acks_of_no_kind_are_refused_by_everybody(acks: int) -> None:
 @pytest.mark.parametrize(
     ("error", "known"),
     [
-        (Error.KAFKA_STORAGE_ERROR, Outcome.UNKNOWN),  # the disk may have failed after it took the record
-        (Error.NETWORK_EXCEPTION, Outcome.UNKNOWN),  # the connection ended before the answer
-        (Error.UNKNOWN_SERVER_ERROR, Outcome.UNKNOWN),
-        (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Outcome.REFUSED),
-        (Error.INVALID_REQUIRED_ACKS, Outcome.REFUSED),
+        (Error.KAFKA_STORAGE_ERROR, ProduceOutcome.UNKNOWN),  # the disk may have failed after it took the record
+        (Error.NETWORK_EXCEPTION, ProduceOutcome.UNKNOWN),  # the connection ended before the answer
+        (Error.UNKNOWN_SERVER_ERROR, ProduceOutcome.UNKNOWN),
+        (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, ProduceOutcome.REFUSED),
+        (Error.INVALID_REQUIRED_ACKS, ProduceOutcome.REFUSED),
     ],
 )
-def test_what_an_error_tells_of_the_records(error: Error, known: Outcome) -> None:
+def test_what_an_error_tells_of_the_records(error: Error, known: ProduceOutcome) -> None:
     assert outcome(LEADER, Produced(error)) is known
 
 

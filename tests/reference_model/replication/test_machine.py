@@ -14,7 +14,7 @@ from lockstep_model.parameters import Parameters, parameters_for
 from lockstep_model.partition.replica import Hosting
 from lockstep_model.replication.invariants import invariants
 from lockstep_model.replication.machine import replication_machine
-from lockstep_model.replication.state import Bounds, Places
+from lockstep_model.replication.state import Bounds, ReplicationLayout
 from lockstep_model.search import explore, names_of
 from lockstep_model.state_machine import Action
 from tests.reference_model.walks import follow, process
@@ -96,7 +96,7 @@ def test_what_unclean_elections_cost(parameters: Parameters) -> None:
     """All but what is not promised with them holds; what is not promised does not."""
     bounds = replace(TWO, records=1, leader_epochs=2, partition_epochs=2, fencings=2, delays=0)
     machine = replication_machine(replace(parameters, unclean=True, min_isr=1), bounds)
-    promised_otherwise = tuple(invariants(replace(parameters, min_isr=1), Places(2)))
+    promised_otherwise = tuple(invariants(replace(parameters, min_isr=1), ReplicationLayout(2)))
 
     assert explore(machine).violations == {}
     assert "leader-completeness" in explore(replace(machine, invariants=promised_otherwise)).violations
@@ -161,11 +161,11 @@ def test_who_waits_for_acks_is_told_when_it_is_committed_or_never() -> None:
     written = follow(machine, "a record is written to 0")
     assert [value for value, _ in process(written, 0).waiting] == [0]
     fetched = follow(machine, "a record is written to 0", *["1 fetches from 0"] * 2, *["2 fetches from 0"] * 2)
-    assert (process(fetched, 0).waiting, fetched[Places.WITNESS].acknowledged) == ((), {0})
+    assert (process(fetched, 0).waiting, fetched[ReplicationLayout.WITNESS].acknowledged) == ((), {0})
     deposed = follow(
         machine, "a record is written to 0", "the session of 0 ends", "0 learns what the controller decided"
     )
-    assert (process(deposed, 0).waiting, deposed[Places.WITNESS].acknowledged) == ((), set())
+    assert (process(deposed, 0).waiting, deposed[ReplicationLayout.WITNESS].acknowledged) == ((), set())
 
 
 def test_where_the_isr_is_too_small_nobody_waits() -> None:
@@ -183,7 +183,7 @@ def test_a_leader_leaves_when_all_know_that_it_does(parameters: Parameters) -> N
     machine = replication_machine(parameters, LEAVING)
     asks, leaves = Action("0 asks to shut down"), Action("0 leaves")
     asked = follow(machine, asks.rule)
-    controller: Controller = asked[Places.METADATA].controller
+    controller: Controller = asked[ReplicationLayout.METADATA].controller
     registered = controller.broker(0)
     assert (controller.partition.leader, controller.partition.isr) == (1, frozenset({1, 2}))
     assert registered is not None
@@ -191,10 +191,10 @@ def test_a_leader_leaves_when_all_know_that_it_does(parameters: Parameters) -> N
     assert process(asked, 0).leaving
     assert machine.apply(asked, leaves) is None
     again = machine.apply(asked, asks)
-    assert again is None or again[Places.METADATA].controller == controller  # the others do not know yet
+    assert again is None or again[ReplicationLayout.METADATA].controller == controller  # the others do not know yet
 
     known = follow(machine, asks.rule, *(f"{b} learns what the controller decided" for b in (1, 2)), asks.rule)
-    fenced = known[Places.METADATA].controller.broker(0)
+    fenced = known[ReplicationLayout.METADATA].controller.broker(0)
     assert fenced is not None
     assert fenced.fenced
     gone = machine.apply(known, leaves)

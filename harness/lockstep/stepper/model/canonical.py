@@ -12,8 +12,15 @@ from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.partition.replica import Leadership, Registered, Replica, learn
 from lockstep_model.partition.replica_fetch import ReplicaFetched
 from lockstep_model.registration import AlterPartition, BrokerRegistration
-from lockstep_model.replication.state import Altering, Broker, Fetching, Metadata, knowing, timeless
-from lockstep_model.replication.state import Answered as Altered
+from lockstep_model.replication.state import (
+    Altering,
+    AlterPartitionResponse,
+    Broker,
+    Fetching,
+    Metadata,
+    knowing,
+    timeless,
+)
 
 UNTOLD = -1
 """In place of a partition epoch that the broker does not use."""
@@ -96,7 +103,7 @@ def renewed_request(altering: Altering, replica: Replica) -> Altering:
     match altering:
         case AlterPartition():
             return _as_sent(altering, replica)
-        case Altered():
+        case AlterPartitionResponse():
             return altering._replace(request=_as_sent(altering.request, replica))
         case None:
             return None

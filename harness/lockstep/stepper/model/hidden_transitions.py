@@ -40,8 +40,17 @@ from lockstep_model.partition.produce import Produced, complete
 from lockstep_model.partition.replica import Hosting, Replica, hear, learn
 from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
 from lockstep_model.registration import AlterPartition, BrokerId
-from lockstep_model.replication.state import Altering, Bounds, Broker, Fetching, Metadata, knowing, next_known, timeless
-from lockstep_model.replication.state import Answered as Altered
+from lockstep_model.replication.state import (
+    Altering,
+    AlterPartitionResponse,
+    Bounds,
+    Broker,
+    Fetching,
+    Metadata,
+    knowing,
+    next_known,
+    timeless,
+)
 from lockstep_model.state_machine import Machine, Outcomes, Part, Rule, State, always
 
 LEARNING = Bounds(batches=True)
@@ -97,7 +106,9 @@ class _Rules:
         yield _rule(f"{b} learns what the controller decided", learns, partial(self.learns, b))
         yield _rule(f"{b} hears of the partition", (broker, around, metadata), partial(self.hears, b))
         yield _rule(f"{b} is refused an ISR", (altering, metadata, broker), self.is_refused, _is(AlterPartition))
-        yield _rule(f"{b} hears of the ISR it asked for", (altering, around, broker), self.settles, _is(Altered))
+        yield _rule(
+            f"{b} hears of the ISR it asked for", (altering, around, broker), self.settles, _is(AlterPartitionResponse)
+        )
 
     def of_fetcher(self, f: BrokerId, to: BrokerId) -> Iterator[Rule]:
         around, fetching = Places.SURROUNDINGS, self.places.fetching(f, to)
@@ -190,10 +201,10 @@ class _Rules:
         """
         _, error = alter_partition(self.parameters, metadata.controller, asked)
         if error is not Error.NONE and not sent_again(error):
-            yield None if error in AWAITING_METADATA else Altered(asked, error), metadata, broker
+            yield None if error in AWAITING_METADATA else AlterPartitionResponse(asked, error), metadata, broker
 
     def settles(
-        self, altered: Altered, around: Surroundings, broker: Broker
+        self, altered: AlterPartitionResponse, around: Surroundings, broker: Broker
     ) -> Iterator[tuple[Altering, Surroundings, Broker]]:
         """Leader gets the AlterPartition response (Partition.submitAlterPartition, KIP-497)."""
         if acts(around, broker):

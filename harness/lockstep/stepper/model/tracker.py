@@ -68,8 +68,7 @@ from lockstep_model.partition.in_sync import lag_passes, shrink
 from lockstep_model.partition.log import Epoch, Offset
 from lockstep_model.partition.replica import restart
 from lockstep_model.registration import AlterPartition, BrokerId, Brokers, Registration
-from lockstep_model.replication.state import Altering, Broker, Fetching, Metadata, knowing
-from lockstep_model.replication.state import Answered as Altered
+from lockstep_model.replication.state import Altering, AlterPartitionResponse, Broker, Fetching, Metadata, knowing
 from lockstep_model.state_machine import Outcomes, Part
 from lockstep_model.transactions.coordinator import InitProducerId, Producer, init_producer_id
 
@@ -255,7 +254,7 @@ class Following:
             if cause.granted is not None:
                 asked = altering[cause.granted.broker]
                 assert isinstance(asked, AlterPartition)
-                altering[cause.granted.broker] = Altered(asked, after.partition)
+                altering[cause.granted.broker] = AlterPartitionResponse(asked, after.partition)
         metadata = metadata._replace(log=(*metadata.log, *news))
         for cause, after in zip(way.causes, way.controllers[1:], strict=True):
             for broker in self._heard_of(cause, after, registered):

@@ -14,7 +14,7 @@ from lockstep.exploration.workers import without_collection
 from lockstep.names import suggestion
 from lockstep_model.published import replication as published
 from lockstep_model.replication import mutants
-from lockstep_model.replication.state import Places
+from lockstep_model.replication.state import ReplicationLayout
 from lockstep_model.search import Search, Violation
 from lockstep_model.state_machine import Machine, Part, State
 
@@ -65,8 +65,8 @@ class Trace(NamedTuple):
         if self.is_published:
             begun = now[published.QUORUM].leader_epoch
             return int(begun) if begun != was[published.QUORUM].leader_epoch else None
-        changed = was[Places.METADATA].controller != now[Places.METADATA].controller
-        return int(now[Places.METADATA].controller.partition.partition_epoch) if changed else None
+        changed = was[ReplicationLayout.METADATA].controller != now[ReplicationLayout.METADATA].controller
+        return int(now[ReplicationLayout.METADATA].controller.partition.partition_epoch) if changed else None
 
     def learned(self, broker: int, position: int) -> int:
         """The version of the partition that a broker has applied after an action."""
@@ -82,7 +82,7 @@ class Trace(NamedTuple):
         state = self.states[position]
         if self.is_published:
             return state[published.REPLICAS + broker]
-        return state[Places(self.brokers).broker(broker)].replica
+        return state[ReplicationLayout(self.brokers).broker(broker)].replica
 
 
 def names() -> tuple[str, ...]:
