@@ -156,7 +156,7 @@ def fault_summary(fault: Fault) -> str:
     """`kill of broker-2 (leader of orders-0)`."""
     if fault.resolved and fault.asked:
         return f"{fault.fault} of {fault.resolved} ({fault.asked})"
-    return f"{fault.fault} of {fault.resolved or fault.asked or 'nobody'}"
+    return f"{fault.fault} of {fault.resolved or fault.asked or 'no target'}"
 
 
 def _shown(run: Run) -> list[Guarantee]:

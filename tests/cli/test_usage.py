@@ -42,7 +42,7 @@ ENVIRONMENT = 3
         (["list", "faulds"], "'faulds' is not one of"),
         (["step", "--wrong-model", "elrr"], "there is no wrong model 'elrr'; did you mean 'elr'?"),
         (["step", "--backend", "external"], "a walk stops and cuts off brokers: it needs a cluster of its own"),
-        (["step", "--hold"], "--hold waits for somebody to press a key: it needs a terminal"),
+        (["step", "--hold"], "--hold waits for a key to be pressed: it needs a terminal"),
         (["explore", "--variant", "kip32"], "there is no specification 'kip32'; did you mean 'kip320'?"),
         (["explore", "--mutant", "hw-epok"], "kip320 has no mutant 'hw-epok'; did you mean 'hw-epoch'?"),
         (["explore", "--invariant", "week-isr"], "there is no invariant 'week-isr' here; did you mean 'weak-isr'?"),

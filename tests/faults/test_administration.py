@@ -82,7 +82,7 @@ def test_where_the_first_replica_leads_another_becomes_the_first(cluster: Cluste
 def test_where_nobody_else_could_lead_there_is_nothing_to_elect(cluster: Cluster) -> None:
     topic = a_topic(cluster, replication=1)
     fault = get_fault("preferred-election").instance(cluster, LeaderOf(topic=topic, partition=0), {})
-    with pytest.raises(FaultError, match=r"has nobody but broker-\d who could lead"):
+    with pytest.raises(FaultError, match=r"has no replica but broker-\d that could lead"):
         fault.inject()
     assert fault.heal()["leader"] == cluster.leader(topic, 0).leader
 
@@ -185,7 +185,7 @@ def test_a_topic_made_again_is_another_one(cluster: Cluster, tmp_path: Path) -> 
     topic = a_topic(cluster, partitions=2, config={"max.message.bytes": "500000"})
     before = cluster.leader(topic, 0).topic_id
     with writing(cluster, topic):
-        wait_until(lambda: log_end(cluster, topic) > 0, timeout_s=30, what="somebody to write")
+        wait_until(lambda: log_end(cluster, topic) > 0, timeout_s=30, what="a record in the log")
     with injected(cluster, tmp_path, "topic-recreate", OneTopic(topic=topic)) as seen:
         assert seen.bit["topic_id_before"] == before
         assert seen.bit["topic_id_after"] == cluster.leader(topic, 1).topic_id != before
@@ -216,7 +216,7 @@ def test_what_clients_wrote_to_the_last_leader_is_lost(cluster: Cluster, tmp_pat
     topic = a_topic(cluster, config={"min.insync.replicas": "2"})
     target = LeaderOf(topic=topic, partition=0)
     with writing(cluster, topic):
-        wait_until(lambda: log_end(cluster, topic) > 0, timeout_s=30, what="somebody to write")
+        wait_until(lambda: log_end(cluster, topic) > 0, timeout_s=30, what="a record in the log")
         with injected(cluster, tmp_path, "unclean-election", target) as seen:
             assert seen.bit["leader_after"] not in seen.bit["isr_before_election"]
             assert 0 < seen.bit["log_end_after"] < seen.bit["log_end_before"]
@@ -236,7 +236,7 @@ def test_an_unclean_election_that_loses_nothing_is_not_proven(
         proof = (last_fault(cluster).phase("proof") or {})["detail"]
         injector.heal_all()
     assert proof["bit"] is False
-    assert "nobody wrote" in proof["why"]
+    assert "no record was written" in proof["why"]
     cluster.wait_all_in_sync()
 
 

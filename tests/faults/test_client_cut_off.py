@@ -59,4 +59,4 @@ def test_clients_that_are_not_there_are_not_cut_off(lockstep_clusters: Clusters,
         injector.heal_all()
 
     assert detail["bit"] is False
-    assert "nobody used clients-b > broker-1 CLIENT_B" in detail["why"]
+    assert "no connection used clients-b > broker-1 CLIENT_B" in detail["why"]

@@ -74,7 +74,7 @@ def test_frames_that_never_come_prove_nothing(
     [
         ("hold-requests", {"api": "produce"}, "Kafka has no api produce"),
         ("delay-requests", {"ms": 0}, "delayed by 1 to 60000 ms, not 0"),
-        ("answer-error", {"api": "Metadata"}, "nobody but a broker can answer Metadata"),
+        ("answer-error", {"api": "Metadata"}, "only a broker can answer Metadata"),
         ("answer-error", {"error": "NO_SUCH"}, "Kafka has no error NO_SUCH"),
         ("answer-error", {"error": "NONE"}, "Kafka has no error NONE"),
     ],

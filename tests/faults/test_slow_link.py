@@ -89,7 +89,7 @@ def test_on_a_link_that_nobody_uses_nothing_is_proven(lockstep_clusters: Cluster
         injector.heal_all()
 
     assert detail["bit"] is False
-    assert "nobody used clients-b > broker-2 CLIENT_B" in detail["why"]
+    assert "no connection used clients-b > broker-2 CLIENT_B" in detail["why"]
     assert not last_fault(cluster).open
 
 

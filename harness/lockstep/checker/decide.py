@@ -53,7 +53,7 @@ RULES: dict[str, Rule] = {
     "no-phantoms": Rule(
         needs=("read",),
         held="all {read:,} reads returned values that had been sent",
-        broken="records read that nobody sent, or whose send certainly failed: {count:,}",
+        broken="records read that no producer sent, or whose send certainly failed: {count:,}",
     ),
     "real-time-order": Rule(
         needs=("acknowledged",),

@@ -101,7 +101,7 @@ _CLUSTER_OPTIONS = (
     click.option("--user", "users", multiple=True, help="With --sasl: a user without any right."),
     click.option(
         "--backend", type=click.Choice(["process", "docker", "external"]), default="process", show_default=True,
-        help="What runs the nodes; external means that somebody else does.",
+        help="What runs the nodes; external: the cluster runs already, outside Lockstep.",
     ),
 )  # fmt: skip
 
@@ -131,7 +131,7 @@ def external_options(command: F) -> F:
         return command(*args, where=where, **options)
 
     servers = click.option(
-        "--bootstrap-servers", metavar="HOST:PORT[,...]", help="Where the cluster is that somebody else runs."
+        "--bootstrap-servers", metavar="HOST:PORT[,...]", help="The brokers of a cluster that Lockstep does not run."
     )
     config = click.option(
         "--client-config",

@@ -56,7 +56,7 @@ def step(
     if chosen.backend == "external":
         raise UsageError("a walk stops and cuts off brokers: it needs a cluster of its own, on process or docker")
     if hold and not sys.stdin.isatty():
-        raise UsageError("--hold waits for somebody to press a key: it needs a terminal")
+        raise UsageError("--hold waits for a key to be pressed: it needs a terminal")
     if seed is not None and seeds is not None:
         raise UsageError("--seed is for one walk and --seeds for many: give one of them")
     options = WalkOptions(

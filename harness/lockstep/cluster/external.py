@@ -126,7 +126,7 @@ class ExternalCluster(Brokers, Closeable):
                 ask_metadata(address, access=self._access, timeout_s=ASK_S)
             except OSError as error:
                 raise ClusterError(
-                    f"broker {id_} says that clients find it at {address}, where nobody answers ({error}): "
+                    f"broker {id_} advertises {address} to clients, and no broker answers there ({error}): "
                     "its advertised.listeners must be reachable from here"
                 ) from error
 

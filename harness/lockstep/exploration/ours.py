@@ -199,7 +199,7 @@ CONTROLLER = (
         make=partial(_controller, "3.9.2", "zk"),
         mutants={
             partition.ELECT_IN_SYNC: _alone(2, "leader-in-isr"),
-            partition.LAST_MEMBER_STAYS: _alone(2, "somebody-may-lead"),
+            partition.LAST_MEMBER_STAYS: _alone(2, "a-replica-may-lead"),
             partition.FENCED_CANNOT_JOIN: _alone(4, "no-fenced-member"),
         },
         called=_CALLED,
@@ -211,7 +211,7 @@ CONTROLLER = (
         make=partial(_controller, "3.9.2", "kraft"),
         mutants={
             partition.ELECT_IN_SYNC: _alone(2, "leader-in-isr"),
-            partition.LAST_MEMBER_STAYS: _alone(2, "somebody-may-lead"),
+            partition.LAST_MEMBER_STAYS: _alone(2, "a-replica-may-lead"),
             partition.FENCED_CANNOT_JOIN: _alone(4, "no-fenced-member"),
             partition.PARTITION_EPOCH_OF_ISR: _alone(3, "candidates-proven"),
             partition.BROKER_EPOCH_OF_MEMBERS: _alone(7, "candidates-proven"),

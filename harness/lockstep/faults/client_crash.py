@@ -49,7 +49,7 @@ class ClientCrash:
             raise FaultError(f"{self._client.identity} still runs")
         last = max(event["offset"] for event in self._client.events("acknowledged"))
         end = wait_until(
-            self._quiet_end, timeout_s=QUIET_S, what="nobody to write any more", interval_s=0.5, retry_on=NOT_YET
+            self._quiet_end, timeout_s=QUIET_S, what="the log end to stay where it is", interval_s=0.5, retry_on=NOT_YET
         )
         if end <= last:
             raise FaultError(f"offset {last} of {self._topic.name} was acknowledged, and its log ends at {end}")

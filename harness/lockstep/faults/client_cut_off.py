@@ -43,7 +43,7 @@ class ClientCutOff:
         silent = self._imposition.silent()
         brokers = {link.destination for link in self._imposition.used}
         if mute := sorted(name for name in brokers if not answers(self._cluster, self._cluster.nodes[name])):
-            raise FaultError(f"{', '.join(mute)} answers nobody: that is more than clients cut off")
+            raise FaultError(f"{', '.join(mute)} answers no request: that is more than clients cut off")
         return silent | {"answer_past_them": sorted(brokers)}
 
     def heal(self) -> Proof:

@@ -64,7 +64,7 @@ class ResetLinks(_DeadLink):
 
 @fault(
     name="half-open",
-    summary="Keep it from whoever connects that the other end has closed: their connections stay, silent",
+    summary="Hide from each client or broker that its peer has closed the connection: it stays open, and silent",
     targets=(LeaderOf, FollowerOf, OneBroker, ActiveController, ClientSide),
     backends=MEASURED_ON,
 )
@@ -80,12 +80,14 @@ class HalfOpenLinks(_DeadLink):
         past = HungUpOn(self._cluster.nodes[link.destination].direct)
         try:
             if not past.told(TOLD_S):
-                raise FaultError(f"{link.destination} does not hang up on nonsense, so nothing can be kept from anyone")
+                raise FaultError(
+                    f"{link.destination} keeps a connection open on nonsense, so there is no close to hide"
+                )
         finally:
             past.close()
         self._untold = HungUpOn(self._cluster.links.address(link))
         if self._untold.told(UNTOLD_S):
-            raise FaultError(f"whoever connects through {link} is told that the other end has closed")
+            raise FaultError(f"a connection through {link} is closed when its peer closes")
         return {"measured_on": str(link), "told_past_it": True, "told": False}
 
     def heal(self) -> Proof:
@@ -96,5 +98,5 @@ class HalfOpenLinks(_DeadLink):
         told = self._untold.told(TOLD_S)
         self._untold.close()
         if not told:
-            raise FaultError(f"whoever connected through {self._imposition.used[0]} is still not told")
+            raise FaultError(f"a connection through {self._imposition.used[0]} is open, though its peer has closed it")
         return mended | {"told": True}

@@ -53,7 +53,7 @@ class AnswerSettings(FramesSettings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.api not in ANSWERABLE:
-            raise ValueError(f"nobody but a broker can answer {self.api}: give one of {', '.join(sorted(ANSWERABLE))}")
+            raise ValueError(f"only a broker can answer {self.api}: give one of {', '.join(sorted(ANSWERABLE))}")
         if self.error.lower() not in ErrorCode.__members__ or self.code == 0:
             raise ValueError(f"Kafka has no error {self.error}")
 

@@ -21,7 +21,8 @@ from lockstep.recovery.ledger import Entry
 from lockstep.recovery.undo import Undo
 
 KIND = "fault"
-NOBODY = "nobody"
+UNRESOLVED = "no target"
+"""What a fault is recorded to have hit if its target could not be resolved to a node, client or link."""
 
 
 class Injector:
@@ -39,8 +40,8 @@ class Injector:
         try:
             fault = get_fault(step.fault).instance(self._cluster, step.target, step.settings)
         except LockstepError as error:
-            entry = self._intent(self._cluster, step, NOBODY, ())
-            self._refused(step, entry, NOBODY, at_ns, error)
+            entry = self._intent(self._cluster, step, UNRESOLVED, ())
+            self._refused(step, entry, UNRESOLVED, at_ns, error)
             return
         entry = self._intent(self._cluster, step, fault.resolved, undo_of(fault))
         self._active[step.step] = (step, fault, entry)

@@ -60,7 +60,7 @@ class _Severed(ABC):
     def _alive(self) -> Proof:
         """Check that the broker still answers the harness: it is cut off, and not down."""
         if not answers(self._cluster, self._node):
-            raise FaultError(f"{self._node.name} answers nobody: it is gone rather than cut off")
+            raise FaultError(f"{self._node.name} answers no request: it is gone rather than cut off")
         return {"answers_clients": True}
 
     def _others(self) -> set[str]:
@@ -82,7 +82,7 @@ class Isolate(_Severed):
 
 @fault(
     name="heartbeat-cut",
-    summary="Cut a broker off from the controllers or from ZooKeeper, and from nobody else",
+    summary="Cut a broker off from the controllers or from ZooKeeper, and from no broker or client",
     targets=ANY_BROKER,
     takes=1,
 )
@@ -95,7 +95,7 @@ class HeartbeatCut(_Severed):
 
 @fault(
     name="one-way-partition",
-    summary="Let a broker be heard and hear nobody: its requests arrive, and no answer or request reaches it",
+    summary="Cut a broker off in one direction: its requests arrive, and no request or response reaches it",
     targets=ANY_BROKER,
     takes=1,
 )

@@ -158,7 +158,7 @@ class PowerLoss(_PowerLoss):
     targets=(WholeCluster,),
     settings=PowerLossSettings,
     takes=5,
-    beyond="every copy of an acknowledged record may be lost, as nobody had flushed it",
+    beyond="every copy of an acknowledged record may be lost, as no broker had flushed it",
 )
 class PowerLossOfAll(_PowerLoss):
     """All brokers at once: records that no broker had flushed are lost."""

@@ -37,7 +37,7 @@ class PreferredElection:
 
     def inject(self) -> Proof:
         if self._order[0] == self._before.leader:
-            raise FaultError(f"{self._assignment} has nobody but {self.resolved} who could lead")
+            raise FaultError(f"{self._assignment} has no replica but {self.resolved} that could lead")
         if self._order != self._before.replicas:
             self._assignment.change(self._order)
             self._assignment.settled(self._order)

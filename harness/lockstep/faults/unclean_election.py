@@ -99,7 +99,7 @@ class UncleanElection:
             raise FaultError(f"{self.resolved} is led by {after.leader}, and its ISR was {sorted(self._isr)}")
         end = self._kept_by(after.leader)
         if end >= self._log_end:
-            raise FaultError(f"nobody wrote to {self.resolved} while its leader was alone: nothing was lost")
+            raise FaultError(f"no record was written to {self.resolved} while its leader was alone: nothing was lost")
         return {"leader_after": after.leader, "leader_epoch_after": after.leader_epoch, "log_end_after": end}
 
     def heal(self) -> Proof:
@@ -112,7 +112,7 @@ class UncleanElection:
 
     def _require_able(self, before: PartitionView) -> None:
         if len(before.replicas) < 2:
-            raise FaultError(f"{self.resolved} has one replica: there is nobody else to elect")
+            raise FaultError(f"{self.resolved} has one replica: there is no other to elect")
         for id_ in before.replicas:
             if not self._cluster.expected(id_):
                 raise FaultError(f"{self._cluster.broker(id_).name} is {self._cluster.broker(id_).state()} already")
@@ -143,7 +143,7 @@ class UncleanElection:
             wait_until(
                 lambda: self._end_of(leader) > shared,
                 timeout_s=WRITTEN_S,
-                what=f"somebody to write to {self.resolved}",
+                what=f"a record in {self.resolved} that its followers lack",
                 retry_on=NOT_YET,
             )
         except WaitTimeout:

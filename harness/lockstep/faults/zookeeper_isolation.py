@@ -23,7 +23,7 @@ def _needs_zookeeper(spec: ClusterSpec, _backend: str) -> str | None:
 
 @fault(
     name="zookeeper-isolation",
-    summary="Cut one broker or all of them off from ZooKeeper, and from nobody else",
+    summary="Cut one broker or all of them off from ZooKeeper, and from no broker or client",
     targets=(WholeCluster, LeaderOf, FollowerOf, OneBroker),
     missing=_needs_zookeeper,
     takes=1,  # one of them; when it is all, they go on with what they lead

@@ -169,7 +169,7 @@ class PlanBuilder:
         """The plan, its holds stretched together to the length that the user wants."""
         if not self._topics or not any(isinstance(workload, Write) for workload in self._workloads):
             raise UsageError(
-                f"scenario {self._scenario} has no topic or nobody writes: there would be nothing to judge"
+                f"scenario {self._scenario} has no topic or no writer: there would be nothing to judge"
             )
         steps = self._steps if self.seconds is None else _stretched(self._steps, self.seconds)
         return Plan(

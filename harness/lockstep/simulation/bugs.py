@@ -121,7 +121,7 @@ def _committed_with_others(planting: Planting, scene: Scene) -> Mask:
 
 def _lost_ack(send: _Send) -> None:
     send.planting.hide(send.offset, *EVERY_VIEW)
-    send.place("it was acknowledged there and is in no log that anybody read")
+    send.place("it was acknowledged there and is in no log that a consumer read")
 
 
 def _phantom(send: _Send) -> None:
@@ -528,7 +528,7 @@ def _zombie_before_marker(skeleton: Skeleton, plan: PartitionPlan) -> bool:
 
 BUGS: dict[str, Bug] = {bug.name: bug for bug in (
     Bug("lost-ack", "An acknowledged record is in no log", "no-lost-acks", in_log=_one_send(_acked, _lost_ack)),
-    Bug("phantom", "A record is read that nobody sent", "no-phantoms", in_log=_one_send(_silent, _phantom)),
+    Bug("phantom", "A record is read that no producer sent", "no-phantoms", in_log=_one_send(_silent, _phantom)),
     Bug("foreign-bytes", "A record is read whose bytes are not ours", "no-phantoms",
         in_log=_one_send(_silent, _foreign_bytes)),
     Bug("failed-write-read", "A record is read whose send certainly failed", "no-phantoms",

@@ -84,7 +84,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
             if user in OWN_USERS:
                 raise UsageError(f"user {user} is there anyway, with every right: choose another name")
         if self.users and self.sasl is None:
-            raise UsageError("users need a SASL mechanism: without one nobody has a name")
+            raise UsageError("users need a SASL mechanism: without one every client is User:ANONYMOUS")
 
     @property
     def protocol(self) -> str:

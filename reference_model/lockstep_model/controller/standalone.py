@@ -213,7 +213,7 @@ def no_fenced_member(controller: Controller) -> bool:
     return len(controller.partition.isr) <= 1 or not controller.partition.isr & fenced
 
 
-def somebody_may_lead(controller: Controller) -> bool:
+def a_replica_may_lead(controller: Controller) -> bool:
     """Without ELR the ISR is never empty: its last member is the only replica known to hold all committed records."""
     return bool(controller.partition.isr)
 
@@ -346,7 +346,7 @@ def _invariants(parameters: Parameters) -> Iterator[Invariant | Transition]:
     if parameters.elr:
         yield Invariant(name="last-leader-known", reads=(0,), holds=last_leader_known)
     else:
-        yield Invariant(name="somebody-may-lead", reads=(0,), holds=somebody_may_lead)
+        yield Invariant(name="a-replica-may-lead", reads=(0,), holds=a_replica_may_lead)
     for broker in range(parameters.replication):
         holds = partial(candidate_proven, parameters, broker)
         yield Invariant(name="candidates-proven", reads=(0, broker + 1, proven), holds=holds)

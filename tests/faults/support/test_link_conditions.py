@@ -35,7 +35,7 @@ def test_a_link_that_nobody_uses_proves_nothing(lockstep_clusters: Clusters) -> 
     imposition = Imposition(cluster.links, dict.fromkeys(links_at(cluster, IDLE), BlackHole()))
     try:
         assert imposition.begin()["in_use"] == []
-        with pytest.raises(FaultError, match="nobody used clients-b > broker-1 CLIENT_B, so nothing shows"):
+        with pytest.raises(FaultError, match="no connection used clients-b > broker-1 CLIENT_B, so nothing shows"):
             imposition.silent()
     finally:
         imposition.end()

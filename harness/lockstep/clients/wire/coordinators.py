@@ -51,7 +51,7 @@ class GroupView:
     """The partitions that each of them has, of whatever topic."""
 
 
-NOBODY = GroupView(state="Dead", epoch=None, members={})
+NO_GROUP = GroupView(state="Dead", epoch=None, members={})
 """The coordinator describes an unknown classic group as Dead; for a KIP-848 group it returns GROUP_ID_NOT_FOUND."""
 
 
@@ -119,7 +119,7 @@ def _consumer(connection: Connection, group: str) -> GroupView:
     assert isinstance(response, ConsumerGroupDescribeResponse)
     (found,) = response.groups
     if found.error_code is ErrorCode.group_id_not_found:
-        return NOBODY
+        return NO_GROUP
     require_done(found.error_code, f"the state of group {group}", found.error_message)
     return GroupView(
         state=found.group_state,

@@ -72,7 +72,7 @@ class Imposition:
         """Refuse to prove anything by links that carried nothing before either."""
         if not self.used:
             names = ", ".join(map(str, self.conditions)) or "any link"
-            raise FaultError(f"nobody used {names}, so nothing shows what became of it")
+            raise FaultError(f"no connection used {names}, so nothing shows what became of it")
 
     def in_force(self) -> list[Link]:
         """The links that were in use and are in no worse condition, by another fault, than this one asks for."""

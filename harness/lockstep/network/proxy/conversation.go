@@ -107,7 +107,7 @@ func (c *conversation) asked(request *request) {
 	}
 }
 
-// names notes which partitions a request names, for whoever decides about its response.
+// names notes which partitions a request names, so that the rules for its response can match them.
 func (c *conversation) names(request *request, partitions []partition) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -140,7 +140,7 @@ func (c *conversation) match(correlation int32) *request {
 	return oldest
 }
 
-// dueAnswers are answers of ours with nobody before them who still waits for the broker's.
+// dueAnswers are the proxy's own responses that wait for no earlier response of the broker on this connection.
 func (c *conversation) dueAnswers() [][]byte {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -109,7 +109,7 @@ func addFlows(proxy *toxiproxy.Proxy) error {
 		added = true
 	}
 	if added {
-		reset(proxy.Name) // whoever was so early has no flows that know each other
+		reset(proxy.Name) // a connection accepted before this has two flows that do not know each other
 	}
 	return nil
 }
@@ -333,7 +333,7 @@ func (r *regime) throttle(conn *connection, received *stream.StreamChunk) {
 	}
 }
 
-// drain lets go whoever still reads from the sender, after we have closed.
+// drain discards input after the flow has closed, so that the sender's goroutine does not block.
 func drain(stub *toxics.ToxicStub) {
 	for range stub.Input {
 	}

@@ -386,7 +386,7 @@ func TestARuleActsOnlyOnWhatItNames(t *testing.T) {
 		{"a name where ids are", `"topic": "a"`, produce(13, 1, 1, "a", 1), false},
 		{"a client", `"client_id": "tester"`, produce(9, 1, 1, "a", 1), true},
 		{"another client", `"client_id": "other"`, produce(9, 1, 1, "a", 1), false},
-		{"a version that nobody knows yet", `"topic": "a"`, laterVersion(produce(9, 1, 1, "a", 1)), false},
+		{"a version that no broker supports yet", `"topic": "a"`, laterVersion(produce(9, 1, 1, "a", 1)), false},
 	} {
 		wire := connect(t)
 		wire.rules(`{"do": "hold", "side": "request", "apis": ["Produce"], ` + test.rule + `}`)

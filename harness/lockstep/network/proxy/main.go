@@ -1,6 +1,6 @@
 // The proxy server of Lockstep: Toxiproxy's, with a flow of our own in each direction of every proxy.
 //
-// Whoever talks to it uses Toxiproxy's HTTP API, and can do so with Toxiproxy's own tools.
+// It is controlled by Toxiproxy's HTTP API, so Toxiproxy's own tools work with it.
 package main
 
 import (
