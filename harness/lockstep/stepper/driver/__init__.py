@@ -1,6 +1,11 @@
-"""The cluster's side of lockstep: takes steps on a live partition, and reports what is observed to the tracker.
+"""The cluster's side of lockstep: takes each step on a live cluster, and tells the model's side what was observed.
 
-`actions` are the steps and `driver` takes them. `codec` and `transaction_codec` translate requests and responses,
-`broker_index` broker ids. `control_plane_faults` holds messages back, `topic_configs` changes configs, `timers` and
-`timeouts` bound what time permits. `transactional_client`, `coordinator` and `coordinator_reloads` serve transactions.
+driver                takes a step by the part whose kind it is, and gives the situation in which the next is drawn
+requests              Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and Metadata requests
+transaction_requests  InitProducerId, AddPartitionsToTxn and EndTxn, to the coordinator that `coordinator_monitor` finds
+faults                ends, pauses and starts brokers, cuts links, holds back control-plane messages
+administration        elections, reassignments, min.insync.replicas
+observation           controller decisions, and responses to `open_requests`
+waits                 waits until a condition is observed
+context               what these parts share: cluster, topic, broker numbers, timers, and the `event_feed`
 """

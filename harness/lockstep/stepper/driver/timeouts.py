@@ -8,3 +8,5 @@ ANSWER_S = 10.0
 """To a request that a broker handles at once."""
 NOT_YET = "not answered yet"
 """The outcome of a step whose request stays open."""
+WAIT_S = 15.0
+"""For a condition that a step waits for."""

@@ -51,7 +51,7 @@ class _Open:
     pending: Pending[Any]
 
 
-class GroupStepper(Closeable):
+class GroupDriver(Closeable):
     """The consumers of a walk: one group for each group protocol that the cluster supports."""
 
     def __init__(

@@ -18,9 +18,9 @@ from lockstep.stepper.controls.wrong_models import WrongModel
 from lockstep.stepper.driver.actions import Step
 from lockstep.stepper.driver.broker_index import Numbering
 from lockstep.stepper.driver.codec import WRITE_TIMEOUT_MS
-from lockstep.stepper.driver.driver import Done, Stepper
+from lockstep.stepper.driver.driver import Done, Driver
 from lockstep.stepper.driver.timers import Timing
-from lockstep.stepper.groups.driver import GroupStepper, times_of
+from lockstep.stepper.groups.driver import GroupDriver, times_of
 from lockstep.stepper.model.belief import BeliefTooLarge
 from lockstep.stepper.model.client_requests import as_asked
 from lockstep.stepper.model.divergence import Divergence
@@ -132,19 +132,19 @@ def walk(
         _new_topic(cluster, walked, replicas or cluster.broker_ids, config) as observer,
     ):
         began = time.monotonic()
-        with Stepper(cluster, walked.topic, observer, model, timing_of(cluster), reading, groups) as stepper:
-            walked.events = stepper.events
+        with Driver(cluster, walked.topic, observer, model, timing_of(cluster), reading, groups) as driver:
+            walked.events = driver.feed.events
             try:
                 done: Done | None = None
-                while (step := steps(stepper.situation(), done)) is not None:
+                while (step := steps(driver.situation(), done)) is not None:
                     walked.diverged_at = step
                     walked.began_ns = time.time_ns()
-                    done = stepper.take(step)
+                    done = driver.take(step)
                     walked.steps.append(done)
                     on_step(done)
             except Divergence as divergence:
                 walked.divergence = divergence
-                walked.decisions = tuple(stepper.decisions)
+                walked.decisions = tuple(driver.observation.decisions)
                 walked.ended_ns = time.time_ns()
                 on_divergence(divergence)
             except BeliefTooLarge as error:
@@ -172,12 +172,12 @@ def _new_topic(
     raise ClusterError(f"the controller decided about {walked.topic} before anybody looked: the cluster is not at rest")
 
 
-def _consumers(cluster: Cluster, topic: str, parameters: Parameters) -> GroupStepper:
+def _consumers(cluster: Cluster, topic: str, parameters: Parameters) -> GroupDriver:
     """The consumers of a walk, with one group for each group protocol that the cluster supports."""
     new = parameters.groups.new_coordinator
     protocols = tuple(GroupProtocol) if new else (GroupProtocol.CLASSIC,)
     times = times_of({**COMMON, **cluster.spec.overrides})
-    return GroupStepper(cluster, f"{topic}-read", protocols, times, Numbering(cluster.broker_ids))
+    return GroupDriver(cluster, f"{topic}-read", protocols, times, Numbering(cluster.broker_ids))
 
 
 def timing_of(cluster: Cluster) -> Timing:
