@@ -51,7 +51,7 @@ Analyses, in this order
      6. Evidence (`evidence`). All anomalies are counted; of each guarantee the first 20 in a total order are shown.
      7. Status of a guarantee (`decide`). *violated* if an anomaly is. Else *undecided* if a table is torn, what it is
         checked on is missing (acknowledgements, reads, for no-lost-acks a proven log), or an anomaly is undecided.
-        Else *permitted* if there is an anomaly, *not-applicable* if nothing in the run was owed it, and otherwise *held*.
+        Else *permitted* if there is an anomaly, *not-applicable* if no operation was owed it, otherwise *held*.
      8. Expectations (`decide.compare`). The status that the scenario is there to show, beside the one found.
      9. Verdict (`decide.overall`). *violation* if a guarantee is violated; else *undecided* if one is undecided, a
         fault has no proof, or an expectation is not met; else *pass*.
