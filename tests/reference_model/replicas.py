@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.partition.log import Log, Record
-from lockstep_model.partition.replica import Leadership, Progress, Registered, Replica, learn
-from lockstep_model.partition.replica_fetch import ReplicaFetched, answer, request, take
+from lockstep_model.partition.replica import BrokerRegistrations, Leadership, Progress, Replica, learn
+from lockstep_model.partition.replica_fetch import ReplicaFetchResponse, answer, request, take
 from lockstep_model.registration import BrokerRegistration, Registration
 
 KRAFT = Parameters(elr=False, min_isr=1)
 ZK = Parameters(mode=Mode.ZK, elr=False, epoch_bump_on_isr_shrink=True, min_isr=1)
-BROKERS: Registered = tuple((broker, BrokerRegistration(epoch=10 * broker)) for broker in range(3))
+BROKERS: BrokerRegistrations = tuple((broker, BrokerRegistration(epoch=10 * broker)) for broker in range(3))
 
 
 def log(*epochs: int) -> Log:
@@ -41,7 +41,9 @@ def replica(
     return learn(parameters, blank, known or partition(), BROKERS)
 
 
-def fetching(leader: Replica, follower: Replica, parameters: Parameters = KRAFT) -> tuple[Replica, ReplicaFetched]:
+def fetching(
+    leader: Replica, follower: Replica, parameters: Parameters = KRAFT
+) -> tuple[Replica, ReplicaFetchResponse]:
     """The follower asks the leader for all there is."""
     fetch = request(follower)
     assert fetch is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep_model.controller import zookeeper
 from lockstep_model.controller.change import Election, change, wanted
-from lockstep_model.controller.state import Controller, Written, first
+from lockstep_model.controller.state import Controller, ZnodeWrite, first
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.registration import NO_LEADER, BrokerId, Brokers, Registration
@@ -102,15 +102,15 @@ def begin_reassignment(
     if not adding <= controller.active_brokers():  # KafkaController.validateReplicas
         return controller, Error.INVALID_REPLICA_ASSIGNMENT
     partition = before._replace(replicas=assigned, adding=adding, removing=frozenset(assigned).difference(replicas))
-    writes = [Written(before, shown=partition)] if partition != before else []
+    writes = [ZnodeWrite(before, shown=partition)] if partition != before else []
     replaced = [replica for replica in before.replicas if replica not in assigned]
     for without in zookeeper.without(parameters, partition, replaced):
-        writes.append(Written(without))
+        writes.append(ZnodeWrite(without))
         partition = without
     return controller.will_write(*writes, *reassignment(parameters, controller.with_partition(partition))), Error.NONE
 
 
-def complete_reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
+def complete_reassignment(parameters: Parameters, controller: Controller) -> tuple[ZnodeWrite, ...]:
     """ZooKeeper: the writes that end a reassignment once its target replicas are in the ISR.
 
     maybeCompleteReassignment.
@@ -119,12 +119,12 @@ def complete_reassignment(parameters: Parameters, controller: Controller) -> tup
     return reassignment(parameters, controller) if _moves(partition) and _all_in_sync(partition) else ()
 
 
-def resume_reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
+def resume_reassignment(parameters: Parameters, controller: Controller) -> tuple[ZnodeWrite, ...]:
     """ZooKeeper: the writes with which the controller resumes a pending reassignment (maybeResumeReassignments)."""
     return reassignment(parameters, controller) if _moves(controller.partition) else ()
 
 
-def reassignment(parameters: Parameters, controller: Controller) -> tuple[Written, ...]:
+def reassignment(parameters: Parameters, controller: Controller) -> tuple[ZnodeWrite, ...]:
     """ZooKeeper: the writes of KafkaController.onPartitionReassignment from the present ISR on.
 
     While a target replica is missing from the ISR, the leader epoch is raised so that all replicas, old and new, get a
@@ -134,7 +134,7 @@ def reassignment(parameters: Parameters, controller: Controller) -> tuple[Writte
     """
     partition, active = controller.partition, controller.active_brokers()
     if not _all_in_sync(partition):
-        return (Written(zookeeper.written(partition, leader=partition.leader, isr=partition.isr)),)
+        return (ZnodeWrite(zookeeper.written(partition, leader=partition.leader, isr=partition.isr)),)
     staying = _staying(partition)
     told = partition._replace(replicas=staying, adding=frozenset(), removing=frozenset())
     leader = told.leader
@@ -144,9 +144,9 @@ def reassignment(parameters: Parameters, controller: Controller) -> tuple[Writte
     told = led[-1] if led else told
     steps = [*led, *zookeeper.without(parameters, told, sorted(partition.removing))]
     if not _moves(partition):
-        return tuple(map(Written, steps))
+        return tuple(map(ZnodeWrite, steps))
     assigned = partition.replicas, partition.adding, partition.removing
-    return *(Written(step, _assigned(step, *assigned)) for step in steps), Written(steps[-1] if steps else told)
+    return *(ZnodeWrite(step, _assigned(step, *assigned)) for step in steps), ZnodeWrite(steps[-1] if steps else told)
 
 
 def _assigned(

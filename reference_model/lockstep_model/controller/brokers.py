@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lockstep_model.controller import zookeeper
 from lockstep_model.controller.assignment import resume_reassignment
 from lockstep_model.controller.change import change, wanted
-from lockstep_model.controller.state import Controller, Written
+from lockstep_model.controller.state import Controller, ZnodeWrite
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.registration import NO_LEADER, BrokerId, BrokerRegistration, Register
@@ -85,13 +85,13 @@ def begin_failure(parameters: Parameters, controller: Controller, gone: Iterable
     for broker in gone:
         begun = begun.marked(broker, fenced=True, shutting_down=False)
     elected, election = _election(parameters, begun)
-    return begun.will_write(*election, *map(Written, zookeeper.without(parameters, elected.partition, sorted(gone))))
+    return begun.will_write(*election, *map(ZnodeWrite, zookeeper.without(parameters, elected.partition, sorted(gone))))
 
 
-def _election(parameters: Parameters, controller: Controller) -> tuple[Controller, tuple[Written, ...]]:
+def _election(parameters: Parameters, controller: Controller) -> tuple[Controller, tuple[ZnodeWrite, ...]]:
     """ZooKeeper: the offline-partition election, and the znode write it needs if a leader was found."""
     elected = zookeeper.elect_offline(parameters, controller, unclean=parameters.unclean)
-    return elected, () if elected == controller else (Written(elected.partition),)
+    return elected, () if elected == controller else (ZnodeWrite(elected.partition),)
 
 
 def fence(parameters: Parameters, controller: Controller, broker: BrokerId) -> Controller:
@@ -221,4 +221,4 @@ def begin_failover(parameters: Parameters, controller: Controller) -> Controller
     gone = sorted(begun.partition.isr - begun.active_brokers())
     writes = list(zookeeper.without(parameters, begun.partition, gone))  # ReplicaStateMachine.startup
     elected, election = _election(parameters, begun.with_partition(writes[-1]) if writes else begun)
-    return begun.will_write(*map(Written, writes), *election, *resume_reassignment(parameters, elected))
+    return begun.will_write(*map(ZnodeWrite, writes), *election, *resume_reassignment(parameters, elected))

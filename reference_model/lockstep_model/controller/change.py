@@ -1,7 +1,7 @@
 """Every partition change of the KRaft controller, whatever its cause (PartitionChangeBuilder.build).
 
-The cause gives the target (`Wanted`). Completion of a reassignment, the ELR, the leader, the recovery state and the
-epochs follow from the target.
+The cause gives the target (`PartitionChange`). Completion of a reassignment, the ELR, the leader, the recovery state
+and the epochs follow from the target.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Election(Enum):
     """As ONLINE; if that finds no leader, the first active replica (unclean leader election)."""
 
 
-class Wanted(NamedTuple):
+class PartitionChange(NamedTuple):
     """The target of a partition change, before the changes that follow from it (setters of PartitionChangeBuilder)."""
 
     isr: Brokers
@@ -49,20 +49,20 @@ class Wanted(NamedTuple):
     """Replicas that restarted after an unclean shutdown and may have lost the end of their log (KIP-966)."""
 
 
-class Elected(NamedTuple):
+class ElectionResult(NamedTuple):
     """Result of an election (ElectionResult): the leader, and whether the election was unclean."""
 
     leader: BrokerId
     unclean: bool = False
 
 
-def wanted(parameters: Parameters, partition: Registration, acceptable: Brokers) -> Wanted:
+def wanted(parameters: Parameters, partition: Registration, acceptable: Brokers) -> PartitionChange:
     """A target that keeps the partition as it is; callers change it by `_replace`.
 
     The KRaft controller applies unclean.leader.election.enable in every change but ElectLeaders and the start of a
     reassignment.
     """
-    return Wanted(
+    return PartitionChange(
         isr=partition.isr,
         acceptable=acceptable,
         replicas=partition.replicas,
@@ -73,7 +73,7 @@ def wanted(parameters: Parameters, partition: Registration, acceptable: Brokers)
     )
 
 
-def change(parameters: Parameters, partition: Registration, target: Wanted) -> Registration:
+def change(parameters: Parameters, partition: Registration, target: PartitionChange) -> Registration:
     """The partition after a change, with its new epochs; the same partition if no field changes.
 
     PartitionChangeBuilder.
@@ -104,7 +104,7 @@ def change(parameters: Parameters, partition: Registration, target: Wanted) -> R
     return partition if changed == partition else _with_epochs(parameters, partition, changed)
 
 
-def _reassignment_completed(parameters: Parameters, target: Wanted) -> Wanted:
+def _reassignment_completed(parameters: Parameters, target: PartitionChange) -> PartitionChange:
     """A reassignment completes when the required replicas are in the ISR (PartitionReassignmentReplicas, KIP-455)."""
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
     isr = target.isr - target.removing
@@ -115,7 +115,7 @@ def _reassignment_completed(parameters: Parameters, target: Wanted) -> Wanted:
     return target._replace(replicas=replicas, isr=isr, adding=frozenset(), removing=frozenset())
 
 
-def _wanted_in_sync(parameters: Parameters, target: Wanted, staying: Brokers) -> Brokers:
+def _wanted_in_sync(parameters: Parameters, target: PartitionChange, staying: Brokers) -> Brokers:
     """Replicas that must be in the ISR before a reassignment completes; by version, see `ReassignmentEnds`.
 
     A replica that is being removed never counts.
@@ -129,7 +129,7 @@ def _wanted_in_sync(parameters: Parameters, target: Wanted, staying: Brokers) ->
             return target.adding | staying if len(target.adding) < len(target.removing) else target.adding
 
 
-def _eligible(parameters: Parameters, partition: Registration, target: Wanted) -> Brokers:
+def _eligible(parameters: Parameters, partition: Registration, target: PartitionChange) -> Brokers:
     """The ELR: replicas that left an ISR below min.insync.replicas and hold all committed records (KIP-966).
 
     While the ISR is below min.insync.replicas the high watermark does not advance, so a replica that leaves such an ISR
@@ -142,7 +142,7 @@ def _eligible(parameters: Parameters, partition: Registration, target: Wanted) -
     return eligible - target.unclean_shutdown if parameters.guards(ELR_FORGETS_UNCLEAN) else eligible
 
 
-def _elect(parameters: Parameters, partition: Registration, target: Wanted, elr: Brokers) -> Elected:
+def _elect(parameters: Parameters, partition: Registration, target: PartitionChange, elr: Brokers) -> ElectionResult:
     """Leader choice: ISR, then ELR, then the last known leader, then any active replica (electLeader, KIP-966)."""
     candidates = target.isr or elr  # the ELR counts only once the ISR is empty
     if not parameters.guards(ELECT_IN_SYNC):
@@ -152,16 +152,18 @@ def _elect(parameters: Parameters, partition: Registration, target: Wanted, elr:
         order = (target.replicas[0], *order)
     leader = first(order, candidates & target.acceptable)
     if leader != NO_LEADER:
-        return Elected(leader)
+        return ElectionResult(leader)
     if _last_known_leader_may_lead(parameters, partition, target, elr):
-        return Elected(partition.last_known_elr[0], unclean=True)
+        return ElectionResult(partition.last_known_elr[0], unclean=True)
     if target.election is Election.UNCLEAN:
         leader = first(target.replicas, target.acceptable)
-        return Elected(leader, unclean=leader != NO_LEADER)
-    return Elected(NO_LEADER)
+        return ElectionResult(leader, unclean=leader != NO_LEADER)
+    return ElectionResult(NO_LEADER)
 
 
-def _last_known_leader_may_lead(parameters: Parameters, partition: Registration, target: Wanted, elr: Brokers) -> bool:
+def _last_known_leader_may_lead(
+    parameters: Parameters, partition: Registration, target: PartitionChange, elr: Brokers
+) -> bool:
     """With ISR and ELR empty the last known leader may be elected, uncleanly, if it is active.
 
     canElectLastKnownLeader.

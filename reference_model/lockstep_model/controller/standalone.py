@@ -1,8 +1,8 @@
 """The controller as a state machine of its own: brokers fail, restart and shut down, leaders send AlterPartition.
 
-Leaders may be stale, and so may their requests. There are no records. Instead, `Proven` holds the replicas that have
-all committed records: a leader saw them catch up, and since then they stayed in the ISR or ELR and lost no log. Every
-member of the controller's ISR and ELR must be proven.
+Leaders may be stale, and so may their requests. There are no records. Instead, `ProvenReplicas` holds the replicas
+that have all committed records: a leader saw them catch up, and since then they stayed in the ISR or ELR and lost no
+log. Every member of the controller's ISR and ELR must be proven.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lockstep_model.registration import (
 )
 from lockstep_model.state_machine import Invariant, Machine, Outcomes, Rule, Transition
 
-Proven: TypeAlias = Brokers
+ProvenReplicas: TypeAlias = Brokers
 """Replicas known to hold all committed records."""
 
 
@@ -61,7 +61,9 @@ class Bounds:
     """Target assignments for reassignments; the partition is created on all brokers."""
 
 
-def starts(parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven) -> Outcomes:
+def starts(
+    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: ProvenReplicas
+) -> Outcomes:
     """A broker process starts and registers (ClusterControlManager.registerBroker, KafkaController.onBrokerStartup)."""
     if node.up:
         return
@@ -74,7 +76,7 @@ def starts(parameters: Parameters, broker: BrokerId, controller: Controller, nod
 
 
 def session_ends(
-    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
+    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: ProvenReplicas
 ) -> Outcomes:
     """A broker's session expires, and the controller fences it; the process may still run (handleBrokerFenced)."""
     after = fence(parameters, controller, broker)
@@ -82,7 +84,7 @@ def session_ends(
 
 
 def heard_again(
-    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
+    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: ProvenReplicas
 ) -> Outcomes:
     """A running broker is unfenced (handleBrokerUnfenced); in ZooKeeper mode it registers in a new session."""
     known = controller.broker(broker)
@@ -96,14 +98,14 @@ def heard_again(
     yield after, node, _proven_after(controller, after, proven)
 
 
-def crashes(broker: BrokerId, node: Node, proven: Proven) -> Outcomes:
+def crashes(broker: BrokerId, node: Node, proven: ProvenReplicas) -> Outcomes:
     """A broker process crashes and loses the unflushed end of its log."""
     if node.up:
         yield Node(node.epoch, up=False), proven - {broker}
 
 
 def shuts_down(
-    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
+    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: ProvenReplicas
 ) -> Outcomes:
     """Controlled shutdown; a ZooKeeper-mode broker also stops without permission, after its retries."""
     if not node.up:
@@ -126,7 +128,7 @@ def learns(broker: BrokerId, controller: Controller, node: Node) -> Outcomes:
 
 
 def sees(
-    broker: BrokerId, other: BrokerId, controller: Controller, node: Node, follower: Node, proven: Proven
+    broker: BrokerId, other: BrokerId, controller: Controller, node: Node, follower: Node, proven: ProvenReplicas
 ) -> Outcomes:
     """A leader, perhaps a stale one, sees a follower's fetch reach its log end (Partition.updateFollowerFetchState).
 
@@ -144,7 +146,9 @@ def sees(
     )
 
 
-def proposes(parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven) -> Outcomes:
+def proposes(
+    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: ProvenReplicas
+) -> Outcomes:
     """A leader sends AlterPartition with one ISR member more, one less, or the same (KIP-497); it may be stale."""
     if not node.up or node.view is None:
         return
@@ -175,20 +179,20 @@ def asked(
     parameters: Parameters,
     request: Callable[[Parameters, Controller], tuple[Controller, Error]],
     controller: Controller,
-    proven: Proven,
+    proven: ProvenReplicas,
 ) -> Outcomes:
     """An admin request: ElectLeaders (KIP-460) or AlterPartitionReassignments (KIP-455)."""
     after, _ = request(parameters, controller)
     yield after, _proven_after(controller, after, proven)
 
 
-def moves(parameters: Parameters, controller: Controller, proven: Proven) -> Outcomes:
+def moves(parameters: Parameters, controller: Controller, proven: ProvenReplicas) -> Outcomes:
     """Controller failover (KafkaController.onControllerFailover)."""
     after = move(parameters, controller)
     yield after, _proven_after(controller, after, proven)
 
 
-def _proven_after(before: Controller, after: Controller, proven: Proven) -> Proven:
+def _proven_after(before: Controller, after: Controller, proven: ProvenReplicas) -> ProvenReplicas:
     """The proven replicas after a change: a new leader is proven, a replica that left ISR and ELR is not."""
     was, now = before.partition, after.partition
     if now.leader_epoch != was.leader_epoch:
@@ -239,7 +243,7 @@ def last_leader_known(controller: Controller) -> bool:
 
 
 def candidate_proven(
-    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: Proven
+    parameters: Parameters, broker: BrokerId, controller: Controller, node: Node, proven: ProvenReplicas
 ) -> bool:
     """I4, LeaderCandidateCompleteness without records: a running ISR or ELR member holds all committed records.
 

@@ -13,7 +13,7 @@ def first(order: Iterable[BrokerId], candidates: Brokers) -> BrokerId:
     return next((replica for replica in order if replica in candidates), NO_LEADER)
 
 
-class Written(NamedTuple):
+class ZnodeWrite(NamedTuple):
     """One znode write of the ZooKeeper controller."""
 
     partition: Registration
@@ -33,7 +33,7 @@ class Controller(NamedTuple):
     """Controller epoch: the metadata quorum's leader epoch, in ZooKeeper mode /controller_epoch."""
     shown: Registration | None = None
     """ZooKeeper: the partition as the znodes show it, if different from what brokers were sent."""
-    writing: tuple[Written, ...] = ()
+    writing: tuple[ZnodeWrite, ...] = ()
     """ZooKeeper: pending znode writes of the event in progress; the controller handles no other event before them."""
 
     def broker(self, broker: BrokerId) -> BrokerRegistration | None:
@@ -65,7 +65,7 @@ class Controller(NamedTuple):
         """The state with this partition."""
         return self._replace(partition=partition)
 
-    def will_write(self, *writes: Written) -> Controller:
+    def will_write(self, *writes: ZnodeWrite) -> Controller:
         """The state with these znode writes pending."""
         return self._replace(writing=writes)
 

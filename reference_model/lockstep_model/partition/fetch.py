@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
-from lockstep_model.partition.last_stable_offset import Aborted, aborted_between
+from lockstep_model.partition.last_stable_offset import AbortedTxn, aborted_between
 from lockstep_model.partition.log import EpochEnd, Log, Offset, Record
 from lockstep_model.partition.producer_state import ProducerId
 from lockstep_model.partition.replica import Replica, refusal
@@ -43,7 +43,7 @@ class Fetch(NamedTuple):
     (KIP-595)."""
 
 
-class Fetched(NamedTuple):
+class ConsumerFetchResponse(NamedTuple):
     """The Fetch response: each replica, leader or follower, gives its own high watermark, LSO and log start offset."""
 
     error: Error
@@ -51,11 +51,11 @@ class Fetched(NamedTuple):
     high_watermark: Offset = -1
     last_stable_offset: Offset = -1
     log_start: Offset = -1
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[AbortedTxn, ...] = ()
     """abortedTransactions that the response must list: a read_committed consumer skips their records."""
     diverging: EpochEnd | None = None
     """divergingEpoch: the largest epoch of this log not above lastFetchedEpoch, and its end offset (KIP-595)."""
-    aborted_at_most: tuple[Aborted, ...] = ()
+    aborted_at_most: tuple[AbortedTxn, ...] = ()
     """abortedTransactions that the response may list: the offset index may not give the end offset of the read."""
 
     def lists(self, told: Iterable[tuple[ProducerId, Offset]]) -> bool:
@@ -68,22 +68,22 @@ class Fetched(NamedTuple):
         return _named(self.aborted) <= listed <= _named(self.aborted_at_most)
 
 
-def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int | None = None) -> Fetched:
+def fetch(parameters: Parameters, replica: Replica, request: Fetch, limit: int | None = None) -> ConsumerFetchResponse:
     """A replica's response to a consumer's Fetch, with at most `limit` records (Partition.fetchRecords).
 
     An offset between the readable end (high watermark or LSO) and the log end offset gives no records and no error.
     """
     error = refusal(replica, request.leader_epoch, leader_only=request.of_leader_only)
     if error is not Error.NONE:
-        return Fetched(error)
+        return ConsumerFetchResponse(error)
     log = replica.log
     diverging = _diverging(log, request)
     if isinstance(diverging, Error) or (diverging is None and not log.start <= request.offset <= log.end):
-        return Fetched(Error.OFFSET_OUT_OF_RANGE)
+        return ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)
     end = log.start if diverging else readable_end(parameters, replica, request.isolation)
     records = log.read(request.offset, end if limit is None else min(end, request.offset + limit))
     told = request.isolation is Isolation.READ_COMMITTED and bool(records)
-    return Fetched(
+    return ConsumerFetchResponse(
         Error.NONE,
         records,
         high_watermark=replica.high_watermark,
@@ -105,11 +105,11 @@ def _diverging(log: Log, request: Fetch) -> EpochEnd | Error | None:
     return last if last.epoch < request.last_fetched_epoch or last.end < request.offset else None
 
 
-def _aborted(log: Log, start: Offset, end: Offset) -> tuple[Aborted, ...]:
+def _aborted(log: Log, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
     return aborted_between(log.known.transactions, start, end)
 
 
-def _named(aborted: Iterable[Aborted]) -> frozenset[tuple[ProducerId, Offset]]:
+def _named(aborted: Iterable[AbortedTxn]) -> frozenset[tuple[ProducerId, Offset]]:
     return frozenset((one.producer_id, one.first_offset) for one in aborted)
 
 

@@ -16,7 +16,7 @@ from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition import producer_state
 from lockstep_model.partition.log import Log, Offset, Record
-from lockstep_model.partition.producer_state import Accepted, Batch, Duplicate
+from lockstep_model.partition.producer_state import Acceptance, Batch, Duplicate
 from lockstep_model.state_machine import Invariant, Machine, Outcomes, Rule
 
 PRODUCER_ID = 0
@@ -112,7 +112,7 @@ def arrive(parameters: Parameters, number: int, sender: Sender, leader: Receiver
         yield sender._replace(misled=refused), leader
         return
     offset = checked.first_offset if isinstance(checked, Duplicate) else leader.log.end
-    if isinstance(checked, Accepted):
+    if isinstance(checked, Acceptance):
         leader = leader._replace(log=leader.log.append([_record(number)]))
     yield sender, leader
     if offset < leader.high_watermark:

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from lockstep_model.partition import last_stable_offset
-from lockstep_model.partition.last_stable_offset import Ongoing, Transactions
+from lockstep_model.partition.last_stable_offset import OngoingTxn, Transactions
 from lockstep_model.partition.producer_state import NOBODY, Batch, Marker, Offset, ProducerEntry, ProducerId, followed
 
 Entries: TypeAlias = tuple[tuple[ProducerId, ProducerEntry], ...]
 """ProducerStateEntry by producer id, ascending."""
-Logged: TypeAlias = Iterable[tuple[Offset, Batch | Marker]]
+LoggedBatches: TypeAlias = Iterable[tuple[Offset, Batch | Marker]]
 """The batches of a log that have a producer id, each with its base offset."""
 
 
@@ -55,7 +55,7 @@ class KnownProducers(NamedTuple):
         """A new segment begins at this offset, with a snapshot (UnifiedLog.roll)."""
         return self._with_snapshot(end, of_segment=True)
 
-    def truncated(self, logged: Logged, start: Offset, end: Offset) -> KnownProducers:
+    def truncated(self, logged: LoggedBatches, start: Offset, end: Offset) -> KnownProducers:
         """After a truncation the newest snapshot is loaded and the log above it replayed (truncateAndReload).
 
         A snapshot at or below the log start offset is dropped, and with it the producers of deleted records
@@ -71,7 +71,7 @@ class KnownProducers(NamedTuple):
         transactions = known.transactions._replace(aborted=aborted)
         return known._replace(transactions=transactions)._with_snapshot(end)
 
-    def restarted(self, logged: Logged, start: Offset, end: Offset) -> KnownProducers:
+    def restarted(self, logged: LoggedBatches, start: Offset, end: Offset) -> KnownProducers:
         """Producer state after a broker restart, clean or not, with a log that ends at `end` (LogLoader.load).
 
         A clean shutdown writes a snapshot at the log end offset, log recovery after an unclean one too
@@ -92,13 +92,13 @@ class KnownProducers(NamedTuple):
         return self._replace(snapshots=(*below, Snapshot(offset, entries, of_segment or same)))
 
 
-def _open(entries: Entries) -> tuple[Ongoing, ...]:
+def _open(entries: Entries) -> tuple[OngoingTxn, ...]:
     """Ongoing transactions restored from a snapshot (ProducerStateManager.loadProducerEntry)."""
     begun = ((entry.transaction_first_offset, number) for number, entry in entries)
-    return tuple(sorted(Ongoing(first_offset, number) for first_offset, number in begun if first_offset is not None))
+    return tuple(sorted(OngoingTxn(first_offset, number) for first_offset, number in begun if first_offset is not None))
 
 
-def replayed(logged: Logged) -> KnownProducers:
+def replayed(logged: LoggedBatches) -> KnownProducers:
     """Producer state of a follower that replicated all these batches, from an empty log on."""
     known = KnownProducers()
     for offset, one in logged:

@@ -13,21 +13,21 @@ from lockstep_model.partition.producer_state import Batch, Marker, Offset, Produ
 from lockstep_model.transactions import mutants
 
 
-class Ongoing(NamedTuple):
+class OngoingTxn(NamedTuple):
     """A transaction without a marker in this log (ongoingTxns)."""
 
     first_offset: Offset
     producer_id: ProducerId
 
 
-class Completed(NamedTuple):
+class CompletedTxn(NamedTuple):
     """A transaction with its marker in the log, not yet below the high watermark (unreplicatedTxns)."""
 
     first_offset: Offset
     marker_offset: Offset
 
 
-class Aborted(NamedTuple):
+class AbortedTxn(NamedTuple):
     """An aborted transaction, listed in Fetch responses: read_committed consumers skip its records (AbortedTxn)."""
 
     producer_id: ProducerId
@@ -40,9 +40,9 @@ class Aborted(NamedTuple):
 class Transactions(NamedTuple):
     """Transactions of one log: ongoing and unreplicated ascend by first offset, aborted by marker offset."""
 
-    ongoing: tuple[Ongoing, ...] = ()
-    unreplicated: tuple[Completed, ...] = ()
-    aborted: tuple[Aborted, ...] = ()
+    ongoing: tuple[OngoingTxn, ...] = ()
+    unreplicated: tuple[CompletedTxn, ...] = ()
+    aborted: tuple[AbortedTxn, ...] = ()
 
 
 def followed(transactions: Transactions, logged: Batch | Marker, offset: Offset) -> Transactions:
@@ -51,7 +51,7 @@ def followed(transactions: Transactions, logged: Batch | Marker, offset: Offset)
         return _ended(transactions, logged, offset)
     if not logged.transactional or any(one.producer_id == logged.producer_id for one in transactions.ongoing):
         return transactions
-    begun = Ongoing(first_offset=offset, producer_id=logged.producer_id)
+    begun = OngoingTxn(first_offset=offset, producer_id=logged.producer_id)
     return transactions._replace(ongoing=(*transactions.ongoing, begun))
 
 
@@ -64,7 +64,7 @@ def _ended(transactions: Transactions, marker: Marker, offset: Offset) -> Transa
     if mine is None:
         return transactions
     others = tuple(one for one in transactions.ongoing if one is not mine)
-    aborted = Aborted(
+    aborted = AbortedTxn(
         producer_id=marker.producer_id,
         first_offset=mine.first_offset,
         marker_offset=offset,
@@ -72,7 +72,7 @@ def _ended(transactions: Transactions, marker: Marker, offset: Offset) -> Transa
     )
     return Transactions(
         ongoing=others,
-        unreplicated=tuple(sorted((*transactions.unreplicated, Completed(mine.first_offset, offset)))),
+        unreplicated=tuple(sorted((*transactions.unreplicated, CompletedTxn(mine.first_offset, offset)))),
         aborted=transactions.aborted if marker.commit else (*transactions.aborted, aborted),
     )
 
@@ -100,7 +100,7 @@ def last_stable_offset(transactions: Transactions, high_watermark: Offset, param
     return high_watermark if unstable is None else min(unstable, high_watermark)
 
 
-def aborted_between(transactions: Transactions, start: Offset, end: Offset) -> tuple[Aborted, ...]:
+def aborted_between(transactions: Transactions, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
     """The abortedTransactions of a Fetch response for these offsets (TransactionIndex.collectAbortedTxns)."""
     listed = []
     for one in transactions.aborted:
@@ -112,7 +112,7 @@ def aborted_between(transactions: Transactions, start: Offset, end: Offset) -> t
 
 
 def readable(
-    logged: Iterable[tuple[Offset, Batch | Marker]], aborted: Iterable[Aborted], end: Offset
+    logged: Iterable[tuple[Offset, Batch | Marker]], aborted: Iterable[AbortedTxn], end: Offset
 ) -> Iterable[Offset]:
     """Offsets of the records that a read_committed consumer returns (CompletedFetch.nextFetchedRecord).
 

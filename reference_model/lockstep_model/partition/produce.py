@@ -43,7 +43,7 @@ class Produced(NamedTuple):
     """baseOffset: the offset of the first record."""
 
 
-class Waiting(NamedTuple):
+class DelayedProduce(NamedTuple):
     """A delayed acks=all response: sent when the high watermark has reached `until` (DelayedProduce)."""
 
     offset: Offset
@@ -56,7 +56,7 @@ class Unanswered(NamedTuple):
     closed: bool = False
 
 
-Reply: TypeAlias = Produced | Waiting | Unanswered
+Reply: TypeAlias = Produced | DelayedProduce | Unanswered
 
 
 def produce(
@@ -119,11 +119,11 @@ def _appended(parameters: Parameters, replica: Replica, request: Produce, offset
         return Unanswered()
     if request.acks == Acks.LEADER:
         return Produced(Error.NONE, offset)
-    waiting = Waiting(offset, until=offset + len(request.values))
+    waiting = DelayedProduce(offset, until=offset + len(request.values))
     return complete(parameters, replica, waiting) or waiting
 
 
-def complete(parameters: Parameters, replica: Replica, waiting: Waiting) -> Produced | None:
+def complete(parameters: Parameters, replica: Replica, waiting: DelayedProduce) -> Produced | None:
     """The delayed acks=all response; None until the high watermark is there (Partition.checkEnoughReplicasReachOffset).
 
     From 3.7 on NOT_ENOUGH_REPLICAS_AFTER_APPEND is rare: below min.insync.replicas the high watermark does not advance

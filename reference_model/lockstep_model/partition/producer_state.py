@@ -55,7 +55,7 @@ class Marker(NamedTuple):
     """Version of the transaction that it ends: in version 2 the marker's epoch is above the records' (KIP-890)."""
 
 
-class Retained(NamedTuple):
+class BatchMetadata(NamedTuple):
     """Sequences and base offset of an appended batch, by which a duplicate is detected (BatchMetadata)."""
 
     first_sequence: int
@@ -67,7 +67,7 @@ class ProducerEntry(NamedTuple):
     """The state of one producer id (ProducerStateEntry)."""
 
     epoch: int = NO_EPOCH
-    batches: tuple[Retained, ...] = ()
+    batches: tuple[BatchMetadata, ...] = ()
     """The last five batches of this producer epoch, oldest first."""
     transaction_first_offset: Offset | None = None
     """currentTxnFirstOffset: the first offset of the ongoing transaction on this partition."""
@@ -100,7 +100,7 @@ class Verification(NamedTuple):
     """The coordinator adds the partition to the transaction, not only verifies it (supportsEpochBump; version 2)."""
 
 
-class Accepted(NamedTuple):
+class Acceptance(NamedTuple):
     """The batch or marker passed validation and is to be appended."""
 
 
@@ -110,7 +110,7 @@ class Duplicate(NamedTuple):
     first_offset: Offset
 
 
-ACCEPTED = Accepted()
+ACCEPTED = Acceptance()
 
 
 def check(
@@ -120,7 +120,7 @@ def check(
     *,
     verification: Verification | None = None,
     guard: Offset | None = None,
-) -> Accepted | Duplicate | Error:
+) -> Acceptance | Duplicate | Error:
     """The leader validates a client batch, in the order of UnifiedLog.analyzeAndValidateProducerState.
 
     `verification` is the producer id's VerificationStateEntry, `guard` the one that this batch got from
@@ -143,7 +143,7 @@ def check(
     return ACCEPTED
 
 
-def check_marker(entry: ProducerEntry, marker: Marker, parameters: Parameters) -> Accepted | Error:
+def check_marker(entry: ProducerEntry, marker: Marker, parameters: Parameters) -> Acceptance | Error:
     """The leader validates a transaction marker: producer epoch, coordinator epoch.
 
     ProducerAppendInfo.appendEndTxnMarker.
@@ -185,7 +185,7 @@ def start_verification(
 
 def appended(entry: ProducerEntry, batch: Batch, offset: Offset) -> ProducerEntry:
     """Producer state after a batch is appended at this base offset (ProducerStateEntry.addBatch)."""
-    retained = Retained(batch.first_sequence, batch.last_sequence, offset)
+    retained = BatchMetadata(batch.first_sequence, batch.last_sequence, offset)
     earlier = entry.batches if batch.epoch == entry.epoch else ()
     begun = offset if entry.transaction_first_offset is None else entry.transaction_first_offset
     return ProducerEntry(
@@ -214,7 +214,7 @@ def followed(entry: ProducerEntry, logged: Batch | Marker, offset: Offset) -> Pr
     return marked(entry, logged) if isinstance(logged, Marker) else appended(entry, logged, offset)
 
 
-def _duplicate_of(entry: ProducerEntry, batch: Batch) -> Retained | None:
+def _duplicate_of(entry: ProducerEntry, batch: Batch) -> BatchMetadata | None:
     """The retained batch with the same producer epoch and sequences (ProducerStateEntry.findDuplicateBatch)."""
     if batch.epoch != entry.epoch or not batch.sequenced:
         return None

@@ -25,7 +25,7 @@ from lockstep_model.replication import mutants
 UNKNOWN: Offset = -1
 """LEO and log start offset of a follower that has not fetched from this leader (UnknownOffsetMetadata)."""
 
-Registered: TypeAlias = tuple[tuple[BrokerId, BrokerRegistration], ...]
+BrokerRegistrations: TypeAlias = tuple[tuple[BrokerId, BrokerRegistration], ...]
 """Broker registrations in one broker's metadata cache."""
 
 
@@ -56,7 +56,7 @@ class Leadership(NamedTuple):
     """The start offset of its leader epoch (leaderEpochStartOffsetOpt)."""
     followers: tuple[tuple[BrokerId, Progress], ...]
     """The other replicas of the assignment, by broker id."""
-    brokers: Registered
+    brokers: BrokerRegistrations
     pending: AlterPartition | None = None
     """The AlterPartition in flight, or one whose result a metadata update has yet to show (PendingPartitionChange)."""
     ahead: bool = False
@@ -73,7 +73,7 @@ class Leadership(NamedTuple):
         )
 
 
-class Hosting(IntEnum):
+class HostedPartition(IntEnum):
     """Whether a broker hosts a replica of the partition (ReplicaManager: HostedPartition; and the metadata cache)."""
 
     UNKNOWN = 0
@@ -97,7 +97,7 @@ class Replica(NamedTuple):
     partition_epoch: int = -1
     leadership: Leadership | None = None
     """Set while this broker considers itself leader; a zombie leader keeps it after another broker was elected."""
-    hosting: Hosting = Hosting.UNKNOWN
+    hosting: HostedPartition = HostedPartition.UNKNOWN
     """UNKNOWN also on a broker that has just started: it has the log, but no metadata of the partition."""
 
 
@@ -175,9 +175,9 @@ def advance_high_watermark(parameters: Parameters, replica: Replica) -> Replica:
 
 def not_hosted(replica: Replica) -> Error:
     """Error of a broker that hosts no replica, for any request (ReplicaManager.getPartitionOrError)."""
-    if replica.hosting is Hosting.HERE:
+    if replica.hosting is HostedPartition.HERE:
         return Error.NONE
-    elsewhere = replica.hosting is Hosting.ELSEWHERE
+    elsewhere = replica.hosting is HostedPartition.ELSEWHERE
     return Error.NOT_LEADER_OR_FOLLOWER if elsewhere else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -206,10 +206,10 @@ def hear(replica: Replica) -> Replica:
 
     ZooKeeper mode: a starting broker gets UpdateMetadata before LeaderAndIsr (KafkaController.onBrokerStartup).
     """
-    return replica._replace(hosting=max(replica.hosting, Hosting.ELSEWHERE))
+    return replica._replace(hosting=max(replica.hosting, HostedPartition.ELSEWHERE))
 
 
-def learn(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:
+def learn(parameters: Parameters, replica: Replica, partition: Registration, brokers: BrokerRegistrations) -> Replica:
     """A broker applies partition and broker registrations: KRaft metadata, or LeaderAndIsr in ZooKeeper mode.
 
     A registration that is not newer changes only the broker registrations
@@ -219,7 +219,7 @@ def learn(parameters: Parameters, replica: Replica, partition: Registration, bro
         return _without_replica(parameters, replica)
     if not _news(parameters, replica, partition) or _unfollowable(parameters, replica, partition, brokers):
         known = replica.leadership and replica.leadership._replace(brokers=brokers)
-        return replica._replace(leadership=known, hosting=Hosting.HERE)
+        return replica._replace(leadership=known, hosting=HostedPartition.HERE)
     if partition.leader == replica.broker:
         return _lead(parameters, replica, partition, brokers)
     return replica._replace(
@@ -227,7 +227,7 @@ def learn(parameters: Parameters, replica: Replica, partition: Registration, bro
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         leadership=None,
-        hosting=Hosting.HERE,
+        hosting=HostedPartition.HERE,
     )
 
 
@@ -238,7 +238,7 @@ def _without_replica(parameters: Parameters, replica: Replica) -> Replica:
     """
     if parameters.mode is Mode.ZK and replica.leader_epoch < 0:
         return hear(replica)
-    return Replica(replica.broker, replica.broker_epoch, hosting=Hosting.ELSEWHERE)
+    return Replica(replica.broker, replica.broker_epoch, hosting=HostedPartition.ELSEWHERE)
 
 
 def _news(parameters: Parameters, replica: Replica, partition: Registration) -> bool:
@@ -255,7 +255,9 @@ def _news(parameters: Parameters, replica: Replica, partition: Registration) -> 
     return partition.partition_epoch >= replica.partition_epoch + (not ahead)
 
 
-def _unfollowable(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> bool:
+def _unfollowable(
+    parameters: Parameters, replica: Replica, partition: Registration, brokers: BrokerRegistrations
+) -> bool:
     """ZooKeeper mode: LeaderAndIsr without a leader, or with one that is not alive, leaves the replica as it is.
 
     The replica may so go on as leader, or as follower of the previous leader (ReplicaManager.makeFollowers).
@@ -265,7 +267,7 @@ def _unfollowable(parameters: Parameters, replica: Replica, partition: Registrat
     return not any(broker == partition.leader and not registered.fenced for broker, registered in brokers)
 
 
-def _lead(parameters: Parameters, replica: Replica, partition: Registration, brokers: Registered) -> Replica:
+def _lead(parameters: Parameters, replica: Replica, partition: Registration, brokers: BrokerRegistrations) -> Replica:
     """Become leader, or stay leader with a new ISR; the high watermark is not reset (Partition.makeLeader)."""
     before = replica.leadership
     new_epoch = partition.leader_epoch > replica.leader_epoch
@@ -285,7 +287,7 @@ def _lead(parameters: Parameters, replica: Replica, partition: Registration, bro
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
             leadership=Leadership(isr=partition.isr, epoch_start=epoch_start, followers=followers, brokers=brokers),
-            hosting=Hosting.HERE,
+            hosting=HostedPartition.HERE,
         ),
     )
 

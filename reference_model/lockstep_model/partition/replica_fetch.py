@@ -31,7 +31,7 @@ class ReplicaFetch(NamedTuple):
     log_start: Offset = 0
 
 
-class ReplicaFetched(NamedTuple):
+class ReplicaFetchResponse(NamedTuple):
     """The leader's Fetch response to a follower."""
 
     request: ReplicaFetch
@@ -62,7 +62,7 @@ def request(follower: Replica) -> ReplicaFetch | None:
 
 def answer(
     parameters: Parameters, replica: Replica, fetch: ReplicaFetch, limit: int | None = None
-) -> tuple[Replica, ReplicaFetched]:
+) -> tuple[Replica, ReplicaFetchResponse]:
     """The leader's response to a follower's Fetch, with at most `limit` records (Partition.fetchRecords).
 
     A response with divergingEpoch or OFFSET_OUT_OF_RANGE leaves the follower's state as it was.
@@ -70,9 +70,9 @@ def answer(
     error = refused(parameters, replica, fetch)
     leadership = replica.leadership
     if error is not Error.NONE or leadership is None:
-        return replica, ReplicaFetched(fetch, error)
+        return replica, ReplicaFetchResponse(fetch, error)
     log = replica.log
-    answered = ReplicaFetched(fetch, high_watermark=replica.high_watermark, log_start=log.start, log_end=log.end)
+    answered = ReplicaFetchResponse(fetch, high_watermark=replica.high_watermark, log_start=log.start, log_end=log.end)
     if fetch.last_fetched_epoch != NO_EPOCH and parameters.guards(mutants.DIVERGENCE_CHECK):
         last = log.end_offset_for(fetch.last_fetched_epoch)
         if last is None or fetch.offset < log.start:
@@ -82,7 +82,7 @@ def answer(
     if not log.start <= fetch.offset <= log.end:
         return replica, answered._replace(error=Error.OFFSET_OUT_OF_RANGE)
     if _of_an_earlier_incarnation(parameters, leadership, fetch):
-        return replica, ReplicaFetched(fetch, Error.NOT_LEADER_OR_FOLLOWER)
+        return replica, ReplicaFetchResponse(fetch, Error.NOT_LEADER_OR_FOLLOWER)
     records = log.read(fetch.offset, log.end if limit is None else min(fetch.offset + limit, log.end))
     after = fetched(parameters, replica, leadership, fetch)
     # A response with records has the high watermark of before this Fetch; without records the Fetch waits in purgatory
@@ -144,7 +144,7 @@ def _catches_up(leader: Replica, before: Progress, offset: Offset) -> bool:
     return offset >= leader.log.end or (before.fetched and offset >= before.leader_end)
 
 
-def take(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -> Replica:
+def take(parameters: Parameters, follower: Replica, fetched: ReplicaFetchResponse) -> Replica:
     """The follower handles a Fetch response: append, truncate or reset (AbstractFetcherThread.processFetchRequest)."""
     if not awaited(parameters, follower, fetched.request):
         return follower
@@ -186,7 +186,7 @@ def truncated(log: Log, diverging: EpochEnd) -> Log:
     return log.truncate(min(own.end, diverging.end))
 
 
-def _reset(parameters: Parameters, follower: Replica, fetched: ReplicaFetched) -> Replica:
+def _reset(parameters: Parameters, follower: Replica, fetched: ReplicaFetchResponse) -> Replica:
     """OFFSET_OUT_OF_RANGE: truncate to the leader's LEO, or restart the log at the leader's log start offset.
 
     AbstractFetcherThread.fetchOffsetAndTruncate.

@@ -20,19 +20,19 @@ from lockstep_model.partition.in_sync import (
     settle,
     shrink,
 )
-from lockstep_model.partition.produce import Acks, Produce, Produced, Waiting, complete, produce
+from lockstep_model.partition.produce import Acks, DelayedProduce, Produce, Produced, complete, produce
 from lockstep_model.partition.replica import Replica, learn, restart
-from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
+from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetchResponse, answer, request, take
 from lockstep_model.registration import AlterPartition, BrokerId, Register
 from lockstep_model.replication import mutants
 from lockstep_model.replication.state import (
-    Altering,
     AlterPartitionResponse,
     Bounds,
     Broker,
-    Fetching,
+    InFlightAlterPartition,
+    InFlightFetch,
     Metadata,
-    Spent,
+    SpentBounds,
     Witness,
     decided,
     knowing,
@@ -50,7 +50,9 @@ class Steps:
 
     # What the controller does
 
-    def session_ends(self, b: BrokerId, metadata: Metadata, spent: Spent) -> Iterator[tuple[Metadata, Spent]]:
+    def session_ends(
+        self, b: BrokerId, metadata: Metadata, spent: SpentBounds
+    ) -> Iterator[tuple[Metadata, SpentBounds]]:
         """The controller has not heard of a broker for the session's time, whether it runs or not."""
         running = metadata.known[b] is not None
         if running and spent.fencings >= self.bounds.fencings:
@@ -76,7 +78,7 @@ class Steps:
         if after is not None:
             yield after, broker
 
-    def alters(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[Altering, Metadata]]:
+    def alters(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[InFlightAlterPartition, Metadata]]:
         """The controller does what a leader asks, or refuses. A leader that is to ask again asks on."""
         controller, error = alter_partition(self.parameters, metadata.controller, asked)
         after = decided(self.bounds, metadata, controller)
@@ -87,7 +89,9 @@ class Steps:
         else:
             yield AlterPartitionResponse(asked, controller.partition if error is Error.NONE else error), after
 
-    def preferred_leader_is_elected(self, metadata: Metadata, spent: Spent) -> Iterator[tuple[Metadata, Spent]]:
+    def preferred_leader_is_elected(
+        self, metadata: Metadata, spent: SpentBounds
+    ) -> Iterator[tuple[Metadata, SpentBounds]]:
         """By ElectLeaders, or by the controller from time to time."""
         if spent.preferred_elections >= self.bounds.preferred_elections:
             return
@@ -107,7 +111,9 @@ class Steps:
             replica = timeless(learn(self.parameters, broker.replica, new.partition, new.brokers))
             yield (knowing(metadata, b, position), *self.seen(broker._replace(replica=replica), witness))
 
-    def is_written_to(self, broker: Broker, spent: Spent, witness: Witness) -> Iterator[tuple[Broker, Spent, Witness]]:
+    def is_written_to(
+        self, broker: Broker, spent: SpentBounds, witness: Witness
+    ) -> Iterator[tuple[Broker, SpentBounds, Witness]]:
         """A leader appends a record, with acks=all where the ISR is large enough for that, otherwise with acks=1.
 
         What is appended is the same, so that with acks=1 alone nothing else could happen.
@@ -120,13 +126,13 @@ class Steps:
             replica, reply = produce(self.parameters, broker.replica, Produce(Acks.LEADER, (value,)))
         elif reply == Produced(Error.NONE, broker.replica.log.end):
             witness = witness._replace(acknowledged=witness.acknowledged | {value})
-        waiting = ((value, reply),) if isinstance(reply, Waiting) else ()
+        waiting = ((value, reply),) if isinstance(reply, DelayedProduce) else ()
         written, seen = self.seen(broker._replace(replica=replica), witness)
         yield written._replace(waiting=(*written.waiting, *waiting)), spent._replace(records=value + 1), seen
 
     def lag_time_passes(
-        self, lagging: tuple[BrokerId, ...], broker: Broker, altering: Altering
-    ) -> Iterator[tuple[Broker, Altering]]:
+        self, lagging: tuple[BrokerId, ...], broker: Broker, altering: InFlightAlterPartition
+    ) -> Iterator[tuple[Broker, InFlightAlterPartition]]:
         """These followers were not caught up for replica.lag.time.max.ms.
 
         The leader notices at once where it can ask for an ISR without them. A member of the ISR for which it cannot is
@@ -142,7 +148,9 @@ class Steps:
         if asked or not _in_isr(replica, lagging):
             yield from asked or [(broker._replace(replica=replica), altering)]
 
-    def asks_to_shrink(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
+    def asks_to_shrink(
+        self, broker: Broker, altering: InFlightAlterPartition
+    ) -> Iterator[tuple[Broker, InFlightAlterPartition]]:
         """A leader looks for members of the ISR that lag, every half of the lag time."""
         if altering is not None or self.waits_for_metadata(broker):
             return
@@ -153,7 +161,9 @@ class Steps:
     def waits_for_metadata(self, leader: Broker) -> bool:
         return self.bounds.prompt and leader.replica.leadership is not None and leader.replica.leadership.ahead
 
-    def asks_unfetched(self, broker: Broker, altering: Altering) -> Iterator[tuple[Broker, Altering]]:
+    def asks_unfetched(
+        self, broker: Broker, altering: InFlightAlterPartition
+    ) -> Iterator[tuple[Broker, InFlightAlterPartition]]:
         """A leader asks for a follower only when it was fetched from; a mutant relies on what it knew before."""
         if altering is not None or self.parameters.guards(mutants.EXPAND_AFTER_FETCH):
             return
@@ -164,7 +174,7 @@ class Steps:
 
     def settles(
         self, answered: AlterPartitionResponse, broker: Broker, witness: Witness
-    ) -> Iterator[tuple[Altering, Broker, Witness]]:
+    ) -> Iterator[tuple[InFlightAlterPartition, Broker, Witness]]:
         """A leader learns what became of its AlterPartition."""
         if _of_this_incarnation(broker, answered.request):
             replica = settle(self.parameters, broker.replica, answered.request, answered.answer)
@@ -172,7 +182,7 @@ class Steps:
 
     def altering_is_lost(
         self, altering: AlterPartition | AlterPartitionResponse, broker: Broker
-    ) -> Iterator[tuple[Altering, Broker]]:
+    ) -> Iterator[tuple[InFlightAlterPartition, Broker]]:
         """An answer is lost, and the request sent again; what an earlier incarnation asked for is lost altogether."""
         asked = altering.request if isinstance(altering, AlterPartitionResponse) else altering
         yield (asked if _of_this_incarnation(broker, asked) else None), broker
@@ -194,8 +204,14 @@ class Steps:
     # What fetchers do
 
     def fetches(
-        self, to: BrokerId, follower: Broker, fetching: Fetching, leader: Broker, altering: Altering, witness: Witness
-    ) -> Iterator[tuple[Broker, Fetching, Broker, Altering, Witness]]:
+        self,
+        to: BrokerId,
+        follower: Broker,
+        fetching: InFlightFetch,
+        leader: Broker,
+        altering: InFlightAlterPartition,
+        witness: Witness,
+    ) -> Iterator[tuple[Broker, InFlightFetch, Broker, InFlightAlterPartition, Witness]]:
         """A follower asks whom it takes for the leader, and has the answer before anything else happens.
 
         Not while it waits for another answer; what an earlier incarnation sent may arrive after this.
@@ -208,16 +224,16 @@ class Steps:
                 yield took, fetching, led, asks, sees
 
     def sends_fetch(
-        self, to: BrokerId, spent: Spent, fetching: Fetching, follower: Broker
-    ) -> Iterator[tuple[Spent, Fetching, Broker]]:
+        self, to: BrokerId, spent: SpentBounds, fetching: InFlightFetch, follower: Broker
+    ) -> Iterator[tuple[SpentBounds, InFlightFetch, Broker]]:
         """A follower asks, once at a time, and has to wait for the answer while other things happen."""
         fetch = fetch_to(follower, to)
         if fetching is None and fetch is not None:
             yield spent._replace(delays=spent.delays + 1), fetch, follower
 
     def answers(
-        self, fetch: ReplicaFetch, broker: Broker, altering: Altering, witness: Witness
-    ) -> Iterator[tuple[ReplicaFetched, Broker, Altering, Witness]]:
+        self, fetch: ReplicaFetch, broker: Broker, altering: InFlightAlterPartition, witness: Witness
+    ) -> Iterator[tuple[ReplicaFetchResponse, Broker, InFlightAlterPartition, Witness]]:
         """A broker answers a follower, one record at a time, and may want it in the ISR by what it learned.
 
         While a request is under way that it no longer waits for, another one is not sent: OPERATION_NOT_ATTEMPTED.
@@ -234,7 +250,7 @@ class Steps:
         led, seen = self.seen(broker._replace(replica=replica), witness)
         yield answered, led, altering, seen
 
-    def takes(self, fetched: ReplicaFetched, broker: Broker) -> Iterator[tuple[Fetching, Broker]]:
+    def takes(self, fetched: ReplicaFetchResponse, broker: Broker) -> Iterator[tuple[InFlightFetch, Broker]]:
         """A follower takes the answer, and appends or truncates."""
         if broker.running:
             yield None, broker._replace(replica=take(self.parameters, broker.replica, fetched))
@@ -242,8 +258,8 @@ class Steps:
     # Ends and beginnings of processes
 
     def asks_to_leave(
-        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
-    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        self, b: BrokerId, spent: SpentBounds, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[SpentBounds, Broker, Metadata]]:
         """A broker asks to shut down, for the first time or again: it hands over what it leads, and leaves the ISR.
 
         KRaft lets it go when it leads nothing, and all others know; then it is fenced.
@@ -266,8 +282,8 @@ class Steps:
         yield stopped._replace(clean=True), knowing(metadata, b, None)
 
     def is_killed(
-        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
-    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        self, b: BrokerId, spent: SpentBounds, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[SpentBounds, Broker, Metadata]]:
         """A broker's process dies: its log stays, with a high watermark that was checkpointed before."""
         if not broker.running:
             return
@@ -276,8 +292,8 @@ class Steps:
             yield spent, stopped, knowing(metadata, b, None)
 
     def loses_power(
-        self, b: BrokerId, spent: Spent, broker: Broker, metadata: Metadata
-    ) -> Iterator[tuple[Spent, Broker, Metadata]]:
+        self, b: BrokerId, spent: SpentBounds, broker: Broker, metadata: Metadata
+    ) -> Iterator[tuple[SpentBounds, Broker, Metadata]]:
         """A broker's machine dies, and the end of its log with it, as far as that was not flushed."""
         after = decided(self.bounds, metadata._replace(cut=metadata.cut | {b}), metadata.controller)
         if not broker.running or after is None:
@@ -318,7 +334,7 @@ class Steps:
         return registered is not None and not registered.fenced
 
 
-def lost(_: Fetching) -> Iterator[tuple[Fetching]]:
+def lost(_: InFlightFetch) -> Iterator[tuple[InFlightFetch]]:
     """A request or its answer is lost, with the connection."""
     yield (None,)
 
@@ -333,8 +349,8 @@ def fetch_to(follower: Broker, leader: BrokerId) -> ReplicaFetch | None:
     return fetch if fetch is not None and fetch.leader == leader else None
 
 
-def _waits(follower: Broker, fetching: Fetching) -> bool:
-    sent = fetching.request if isinstance(fetching, ReplicaFetched) else fetching
+def _waits(follower: Broker, fetching: InFlightFetch) -> bool:
+    sent = fetching.request if isinstance(fetching, ReplicaFetchResponse) else fetching
     return sent is not None and sent.broker_epoch == follower.replica.broker_epoch
 
 

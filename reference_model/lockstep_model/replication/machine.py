@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from lockstep_model.parameters import Parameters
-from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched
+from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetchResponse
 from lockstep_model.registration import AlterPartition, BrokerId
 from lockstep_model.replication.actions import Steps, fetch_to, lost
 from lockstep_model.replication.invariants import invariants
 from lockstep_model.replication.state import (
-    Altering,
     AlterPartitionResponse,
     Bounds,
     Broker,
-    Fetching,
+    InFlightAlterPartition,
+    InFlightFetch,
     Metadata,
     ReplicationLayout,
     initial,
@@ -139,7 +139,9 @@ class _ReplicationRules:
         )
         answers = (fetching, leader, altering, witness)
         yield _rule(f"{to} answers the fetch of {f}", answers, self.steps.answers, _is(ReplicaFetch))
-        yield _rule(f"the answer of {to} reaches {f}", (fetching, follower), self.steps.takes, _is(ReplicaFetched))
+        yield _rule(
+            f"the answer of {to} reaches {f}", (fetching, follower), self.steps.takes, _is(ReplicaFetchResponse)
+        )
         yield _rule(f"the fetch of {f} from {to} is lost", (fetching,), lost, _under_way)
 
     def behind(self, b: BrokerId, metadata: Metadata) -> bool:
@@ -154,7 +156,7 @@ def _is(kind: type) -> Callable[[object], bool]:
     return lambda part: isinstance(part, kind)
 
 
-def _under_way(message: Altering | Fetching) -> bool:
+def _under_way(message: InFlightAlterPartition | InFlightFetch) -> bool:
     return message is not None
 
 

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Mode, Parameters
-from lockstep_model.partition.produce import Waiting
+from lockstep_model.partition.produce import DelayedProduce
 from lockstep_model.partition.replica import UNKNOWN, Replica, learn
-from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request
+from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetchResponse, answer, request
 from lockstep_model.registration import AlterPartition, BrokerId, BrokerRegistration, Brokers, Registration
 
 
@@ -80,7 +80,7 @@ class Broker(NamedTuple):
     """It was shut down cleanly, and says so when it registers (KIP-966)."""
     leaving: bool = False
     """It runs and asks to shut down, again and again until it may go."""
-    waiting: tuple[tuple[int, Waiting], ...] = ()
+    waiting: tuple[tuple[int, DelayedProduce], ...] = ()
     """The values whose producers wait for an answer with acks=all."""
 
 
@@ -100,7 +100,7 @@ class Witness(NamedTuple):
     """The values whose producers were told that they are committed (acks=all)."""
 
 
-class Spent(NamedTuple):
+class SpentBounds(NamedTuple):
     """How much of the bounds is used."""
 
     records: int = 0
@@ -112,10 +112,10 @@ class Spent(NamedTuple):
     preferred_elections: int = 0
 
 
-Altering: TypeAlias = AlterPartition | AlterPartitionResponse | None
+InFlightAlterPartition: TypeAlias = AlterPartition | AlterPartitionResponse | None
 """One leader's AlterPartition: on its way to the controller, or back. A leader has one at a time
 (AlterPartitionManager); one of an earlier incarnation may still be under way."""
-Fetching: TypeAlias = ReplicaFetch | ReplicaFetched | None
+InFlightFetch: TypeAlias = ReplicaFetch | ReplicaFetchResponse | None
 """One fetcher's request on its way to the leader, or the answer on its way back. A broker has a fetcher for each other
 broker, so that an old leader's answer and a new leader's can be under way at once."""
 
@@ -162,7 +162,7 @@ def initial(parameters: Parameters, bounds: Bounds) -> tuple[object, ...]:
             replicas[bounds.leader], _ = answer(parameters, replicas[bounds.leader], fetch)
     metadata = Metadata(log=(Controller(partition, registered),), known=(0,) * bounds.brokers)
     slots = [None] * (bounds.brokers + bounds.brokers**2)
-    return (metadata, Spent(), Witness(), *(Broker(timeless(replica)) for replica in replicas), *slots)
+    return (metadata, SpentBounds(), Witness(), *(Broker(timeless(replica)) for replica in replicas), *slots)
 
 
 def timeless(leader: Replica) -> Replica:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from lockstep_model.parameters import Parameters
-from lockstep_model.partition.producer_state import LAST_SEQUENCE, Accepted, Batch, Marker, Offset, check_marker
+from lockstep_model.partition.producer_state import LAST_SEQUENCE, Acceptance, Batch, Marker, Offset, check_marker
 from lockstep_model.state_machine import Invariant, Transition
 from lockstep_model.transactions.client import Client
 from lockstep_model.transactions.coordinator import PREPARED, Partition, TransactionState, marker
@@ -136,7 +136,7 @@ def not_stuck(parameters: Parameters, partition: Partition, coordinator: Coordin
     if transactional.state not in PREPARED or partition not in transactional.unmarked:
         return False
     end = marker(transactional, coordinator.epoch)
-    return isinstance(check_marker(leader.entry(end.producer_id), end, parameters), Accepted)
+    return isinstance(check_marker(leader.entry(end.producer_id), end, parameters), Acceptance)
 
 
 def not_misled(client: Client) -> bool:

@@ -12,7 +12,7 @@ from lockstep_model.parameters import Parameters
 from lockstep_model.partition import last_stable_offset, producer_state
 from lockstep_model.partition.log import Log, Offset, Record
 from lockstep_model.partition.producer_state import (
-    Accepted,
+    Acceptance,
     Batch,
     Duplicate,
     Marker,
@@ -82,7 +82,7 @@ class Leader(NamedTuple):
         return frozenset(last_stable_offset.readable(self.log.batches(), aborted, end))
 
 
-Checked: TypeAlias = Accepted | Duplicate | Error
+Checked: TypeAlias = Acceptance | Duplicate | Error
 
 
 def check(leader: Leader, waiting: Verified, parameters: Parameters) -> Checked:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
-from lockstep_model.partition.producer_state import Accepted, Duplicate
+from lockstep_model.partition.producer_state import Acceptance, Duplicate
 from lockstep_model.state_machine import Outcomes
 from lockstep_model.transactions import client as clients
 from lockstep_model.transactions import coordinator as rules
@@ -155,7 +155,7 @@ class Requests:
             yield clients.refused(client, partition, waiting, checked), coordinator, leader
             return
         offset = checked.first_offset if isinstance(checked, Duplicate) else leader.log.end
-        if isinstance(checked, Accepted):
+        if isinstance(checked, Acceptance):
             leader = append(leader, waiting.batch, waiting.source, replicated_at_once=not self.bounds.lagging)
         told = clients.acknowledged(client, partition, waiting) if offset < leader.high_watermark else client
         yield told, coordinator, leader

@@ -8,7 +8,7 @@ from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition.in_sync import expand, lag_passes, sent_again, settle, shrink
 from lockstep_model.partition.log import Record
-from lockstep_model.partition.replica import Progress, Registered, Replica, append, learn, maximal_isr
+from lockstep_model.partition.replica import BrokerRegistrations, Progress, Replica, append, learn, maximal_isr
 from lockstep_model.registration import AlterPartition, BrokerRegistration
 from lockstep_model.replication import mutants
 from tests.reference_model.partitions import without
@@ -19,7 +19,7 @@ def asked(leader: Replica) -> AlterPartition | None:
     return leading(leader).pending
 
 
-def knowing(end: int, *, epoch_start: int, high_watermark: int, brokers: Registered = BROKERS) -> Replica:
+def knowing(end: int, *, epoch_start: int, high_watermark: int, brokers: BrokerRegistrations = BROKERS) -> Replica:
     """A leader alone in the ISR that knows a follower to be at this end."""
     leader = replica(0, partition("0"), has=log(0, 0))._replace(high_watermark=high_watermark)
     leadership = leading(leader)._replace(epoch_start=epoch_start, brokers=brokers)

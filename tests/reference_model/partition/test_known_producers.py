@@ -9,7 +9,7 @@ from lockstep_model.partition.log import Log, Offset, Record
 from lockstep_model.partition.producer_state import (
     ACCEPTED,
     NOBODY,
-    Accepted,
+    Acceptance,
     Batch,
     Duplicate,
     Marker,
@@ -35,7 +35,7 @@ BEGUN = batch(0, transactional=True)
 COMMIT, ABORT = Marker(PID, 0, commit=True), Marker(PID, 0, commit=False)
 
 
-def answers(log: Log, *sequences: int) -> list[Accepted | Duplicate | Error]:
+def answers(log: Log, *sequences: int) -> list[Acceptance | Duplicate | Error]:
     return [check(log.known.entry(PID), batch(sequence), KAFKA) for sequence in sequences]
 
 

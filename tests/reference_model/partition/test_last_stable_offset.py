@@ -7,9 +7,9 @@ import pytest
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition.known_producers import replayed
 from lockstep_model.partition.last_stable_offset import (
-    Aborted,
-    Completed,
-    Ongoing,
+    AbortedTxn,
+    CompletedTxn,
+    OngoingTxn,
     Transactions,
     aborted_between,
     followed,
@@ -71,7 +71,7 @@ def test_what_has_passed_stays_passed_when_the_high_watermark_falls_back() -> No
 
 def test_what_is_kept() -> None:
     assert replay(LOG[:5], 3) == Transactions(
-        ongoing=(Ongoing(1, 1),), unreplicated=(Completed(2, 3),), aborted=(Aborted(2, 2, 3, 1),)
+        ongoing=(OngoingTxn(1, 1),), unreplicated=(CompletedTxn(2, 3),), aborted=(AbortedTxn(2, 2, 3, 1),)
     )
 
 
@@ -91,7 +91,7 @@ def test_a_fetch_lists_what_was_aborted_in_its_range(start: int, end: int, liste
 
 
 def test_a_fetch_stops_looking_where_nothing_more_can_concern_it() -> None:
-    transactions = Transactions(aborted=(Aborted(2, 0, 3, 4), Aborted(1, 2, 9, 10)))
+    transactions = Transactions(aborted=(AbortedTxn(2, 0, 3, 4), AbortedTxn(1, 2, 9, 10)))
     assert aborted_between(transactions, 0, 4) == transactions.aborted[:1]
     assert aborted_between(transactions, 0, 5) == transactions.aborted
 

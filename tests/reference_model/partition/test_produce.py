@@ -10,11 +10,11 @@ from lockstep_model.errors import Error
 from lockstep_model.partition.produce import (
     EXPIRED,
     Acks,
+    DelayedProduce,
     Produce,
     Produced,
     ProduceOutcome,
     Unanswered,
-    Waiting,
     complete,
     outcome,
     produce,
@@ -33,7 +33,7 @@ def test_one_copy_is_answered_at_once_and_all_when_committed() -> None:
 
     assert produce(KRAFT, leader, LEADER)[1] == Produced(Error.NONE, 1)
     assert produce(KRAFT, leader, NONE)[1] == Unanswered()
-    assert produce(KRAFT, leader, ALL)[1] == Waiting(1, until=2)
+    assert produce(KRAFT, leader, ALL)[1] == DelayedProduce(1, until=2)
     assert produce(KRAFT, replica(0, partition("0")), ALL)[1] == Produced(Error.NONE, 0)
     for request in (LEADER, NONE, ALL):
         assert produce(KRAFT, leader, request)[0].log.end == 2
@@ -55,9 +55,9 @@ def test_the_minimum_counts_for_all_only_and_the_committed_isr_only() -> None:
     assert produce(MIN_TWO, leader, LEADER)[1] == Produced(Error.NONE, 0)
 
 
-def waiting(isr: str = "01") -> tuple[Replica, Waiting]:
+def waiting(isr: str = "01") -> tuple[Replica, DelayedProduce]:
     leader, reply = produce(MIN_TWO, replica(0, partition(isr), parameters=MIN_TWO), ALL)
-    assert isinstance(reply, Waiting)
+    assert isinstance(reply, DelayedProduce)
     return leader, reply
 
 
@@ -110,7 +110,7 @@ def test_a_batch_that_comes_again_is_answered_like_the_first() -> None:
     assert first == Produced(Error.NONE, 1)
 
     assert produce(KRAFT, leader, idempotent(0)) == (leader, first)
-    assert produce(KRAFT, leader, idempotent(0, acks=Acks.ALL)) == (leader, Waiting(1, until=3))
+    assert produce(KRAFT, leader, idempotent(0, acks=Acks.ALL)) == (leader, DelayedProduce(1, until=3))
     assert produce(KRAFT, leader, idempotent(5)) == (leader, Produced(Error.OUT_OF_ORDER_SEQUENCE_NUMBER))
     after, next_one = produce(KRAFT, leader, idempotent(2))
     assert (next_one, after.log.end) == (Produced(Error.NONE, 3), 5)

@@ -12,7 +12,7 @@ from lockstep_model.partition.producer_state import (
     ACCEPTED,
     LAST_SEQUENCE,
     NOBODY,
-    Accepted,
+    Acceptance,
     Batch,
     Duplicate,
     Marker,
@@ -56,7 +56,7 @@ def test_a_new_producer_id_may_begin_with_any_sequence() -> None:
         (0, Error.OUT_OF_ORDER_SEQUENCE_NUMBER),  # of another length than the batch that began there: no duplicate
     ],
 )
-def test_the_next_sequence_follows_the_last_one(sequence: int, answer: Accepted | Error) -> None:
+def test_the_next_sequence_follows_the_last_one(sequence: int, answer: Acceptance | Error) -> None:
     assert check(after(batch(0, records=3)), batch(sequence), KAFKA_4) == answer
 
 
@@ -158,7 +158,7 @@ def test_while_a_verification_stands_only_the_lowest_sequence_seen_is_taken() ->
     standing = verified(entry, batch(2, transactional=True))
     standing = verified(entry, batch(1, transactional=True), standing)
 
-    def answer(sequence: int) -> Accepted | Duplicate | Error:
+    def answer(sequence: int) -> Acceptance | Duplicate | Error:
         one = batch(sequence, transactional=True)
         return check(entry, one, KAFKA_39, verification=standing, guard=standing.guard)
 
@@ -201,7 +201,7 @@ def test_an_old_epoch_is_not_asked_about_in_version_2() -> None:
     ],
 )
 def test_a_marker_needs_the_epoch_of_its_transaction(
-    marker_epoch: int, of_old_transaction: Accepted | Error, of_version_2: Accepted | Error
+    marker_epoch: int, of_old_transaction: Acceptance | Error, of_version_2: Acceptance | Error
 ) -> None:
     entry = after(batch(0, epoch=3, transactional=True))
     old = Marker(PID, marker_epoch, commit=True)

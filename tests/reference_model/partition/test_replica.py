@@ -12,9 +12,9 @@ from lockstep_model.partition.in_sync import lag_passes
 from lockstep_model.partition.log import EpochStart, Record
 from lockstep_model.partition.replica import (
     UNKNOWN,
-    Hosting,
+    BrokerRegistrations,
+    HostedPartition,
     Progress,
-    Registered,
     Replica,
     advance_high_watermark,
     append,
@@ -152,7 +152,7 @@ def test_a_broker_that_is_no_replica_any_more_deletes_its_log() -> None:
 
     after = learn(KRAFT, replica(2, has=log(0)), reassigned, BROKERS)
 
-    assert after == Replica(2, 20, hosting=Hosting.ELSEWHERE)
+    assert after == Replica(2, 20, hosting=HostedPartition.ELSEWHERE)
 
 
 @pytest.mark.parametrize("leader_epoch", [None, 0, 5])
@@ -182,7 +182,7 @@ GONE = (BROKERS[0], (1, BrokerRegistration(epoch=10, fenced=True)), BROKERS[2])
     ids=["nobody", "somebody who is not there"],
 )
 @pytest.mark.parametrize("broker", [0, 2])
-def test_nobody_is_followed_who_is_not_there(decided: Registration, brokers: Registered, broker: int) -> None:
+def test_nobody_is_followed_who_is_not_there(decided: Registration, brokers: BrokerRegistrations, broker: int) -> None:
     """In ZooKeeper mode a broker stays as it was, even as the leader (ReplicaManager.makeFollowers)."""
     before = replica(broker, has=log(0), parameters=ZK)
 
@@ -198,7 +198,7 @@ def test_a_replica_is_there_before_it_has_anybody_to_follow() -> None:
     started = Replica(1, 10, log=log(0))
     after = learn(ZK, started, partition("0", leader=NO_LEADER, epoch=4), BROKERS)
 
-    assert after == started._replace(hosting=Hosting.HERE)
+    assert after == started._replace(hosting=HostedPartition.HERE)
     assert refusal(after, 4) is Error.UNKNOWN_LEADER_EPOCH
     assert refusal(after, None) is Error.NOT_LEADER_OR_FOLLOWER
 

@@ -7,7 +7,7 @@ import pytest
 from lockstep_model.errors import Error
 from lockstep_model.partition.log import EpochEnd, Log
 from lockstep_model.partition.replica import learn
-from lockstep_model.partition.replica_fetch import ReplicaFetched, answer, request, take
+from lockstep_model.partition.replica_fetch import ReplicaFetchResponse, answer, request, take
 from lockstep_model.registration import BrokerRegistration, Registration
 from lockstep_model.replication import mutants
 from tests.reference_model.partitions import without
@@ -151,7 +151,7 @@ def test_an_offset_above_the_leaders_end_is_out_of_range_and_cut() -> None:
     assert take(KRAFT, follower, fetched).log == log(0)
 
 
-def answered(known: int = 1) -> ReplicaFetched:
+def answered(known: int = 1) -> ReplicaFetchResponse:
     """The answer, with a record, to a follower with an empty log."""
     return fetching(replica(0, partition(epoch=known), has=log(0)), replica(1, partition(epoch=known)))[1]
 

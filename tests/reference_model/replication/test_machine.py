@@ -11,7 +11,7 @@ from lockstep.exploration.ours import REPLICATION
 from lockstep.exploration.specification import Specification
 from lockstep_model.controller import Controller
 from lockstep_model.parameters import Parameters, parameters_for
-from lockstep_model.partition.replica import Hosting
+from lockstep_model.partition.replica import HostedPartition
 from lockstep_model.replication.invariants import invariants
 from lockstep_model.replication.machine import replication_machine
 from lockstep_model.replication.state import Bounds, ReplicationLayout
@@ -214,7 +214,7 @@ def test_with_zookeeper_a_broker_that_has_just_started_knows_nothing() -> None:
     steps = ("1 is killed", "the session of 1 ends", "1 starts")
     machine = replication_machine(ZK, bounds)
     started = follow(machine, *steps)
-    assert process(started, 1).replica.hosting is Hosting.UNKNOWN
+    assert process(started, 1).replica.hosting is HostedPartition.UNKNOWN
     assert machine.apply(started, Action("1 fetches from 0")) is None
     told = machine.apply(started, Action("1 learns what the controller decided"))
     assert told is not None

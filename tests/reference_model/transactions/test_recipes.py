@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
-from lockstep_model.partition.producer_state import Accepted, Batch, Duplicate, Marker, check_marker
+from lockstep_model.partition.producer_state import Acceptance, Batch, Duplicate, Marker, check_marker
 from lockstep_model.transactions import coordinator
 from lockstep_model.transactions.admission import admit
 from lockstep_model.transactions.coordinator import (
@@ -60,7 +60,7 @@ class Cluster:
             return coordinator.produce_error(admitted.error, support)
         waiting = Verified(batch, SOURCE, admitted.guard)
         checked = check(self.leader, waiting, self.parameters)
-        if isinstance(checked, Accepted):
+        if isinstance(checked, Acceptance):
             self.leader = append(self.leader, batch, SOURCE, replicated_at_once=True)
         return checked
 

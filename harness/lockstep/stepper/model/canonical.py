@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 from lockstep_model.controller import Controller
 from lockstep_model.parameters import Mode, Parameters
-from lockstep_model.partition.replica import Leadership, Registered, Replica, learn
-from lockstep_model.partition.replica_fetch import ReplicaFetched
+from lockstep_model.partition.replica import BrokerRegistrations, Leadership, Replica, learn
+from lockstep_model.partition.replica_fetch import ReplicaFetchResponse
 from lockstep_model.registration import AlterPartition, BrokerRegistration
 from lockstep_model.replication.state import (
-    Altering,
     AlterPartitionResponse,
     Broker,
-    Fetching,
+    InFlightAlterPartition,
+    InFlightFetch,
     Metadata,
     knowing,
     timeless,
@@ -45,7 +45,7 @@ def _canonical(parameters: Parameters, leadership: Leadership) -> Leadership:
     return leadership._replace(brokers=_looked_at(parameters, brokers))
 
 
-def _looked_at(parameters: Parameters, brokers: Registered) -> Registered:
+def _looked_at(parameters: Parameters, brokers: BrokerRegistrations) -> BrokerRegistrations:
     """The fields of other brokers' registrations that a broker reads: all in KRaft, liveness in ZooKeeper mode."""
     if parameters.mode is Mode.KRAFT:
         return brokers
@@ -77,12 +77,12 @@ def history(parameters: Parameters, metadata: Metadata, processes: Iterable[Brok
     return metadata
 
 
-def without_stale(replica: Replica, fetching: Fetching) -> Fetching:
+def without_stale(replica: Replica, fetching: InFlightFetch) -> InFlightFetch:
     """A fetcher's request or response after its follower has applied a metadata update.
 
     Responses of an older leader epoch are discarded, so awaiting one equals having none in flight.
     """
-    if isinstance(fetching, ReplicaFetched) and fetching.request.leader_epoch != replica.leader_epoch:
+    if isinstance(fetching, ReplicaFetchResponse) and fetching.request.leader_epoch != replica.leader_epoch:
         return None
     return fetching
 
@@ -98,7 +98,7 @@ def renewed(replica: Replica) -> Replica:
     return replica._replace(leadership=leadership._replace(pending=_as_sent(leadership.pending, replica)))
 
 
-def renewed_request(altering: Altering, replica: Replica) -> Altering:
+def renewed_request(altering: InFlightAlterPartition, replica: Replica) -> InFlightAlterPartition:
     """The AlterPartition in flight, or the one to which a response is in flight, with the leader's new broker epoch."""
     match altering:
         case AlterPartition():

@@ -12,7 +12,7 @@ from lockstep.stepper.model.description import records_in_words
 from lockstep.stepper.model.state import Answered, Asked, Request, Waits
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
-from lockstep_model.partition.fetch import Fetch, Fetched, fetch
+from lockstep_model.partition.fetch import ConsumerFetchResponse, Fetch, fetch
 from lockstep_model.partition.log import Epoch, Offset
 from lockstep_model.partition.offsets import (
     EndOfEpoch,
@@ -22,7 +22,7 @@ from lockstep_model.partition.offsets import (
     list_offsets,
     offset_for_leader_epoch,
 )
-from lockstep_model.partition.produce import Produce, Produced, Unanswered, Waiting, produce
+from lockstep_model.partition.produce import DelayedProduce, Produce, Produced, Unanswered, produce
 from lockstep_model.partition.producer_state import ProducerId
 from lockstep_model.partition.replica import Replica
 from lockstep_model.transactions.coordinator import Answer
@@ -66,7 +66,7 @@ def _looked_at(parameters: Parameters, replica: Replica, request: Fetch) -> Offs
 def _produce(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[tuple[Replica, Waits | Answered]]:
     """Produce: the immediate response, or the delayed one for acks=all."""
     after, reply = produce(parameters, replica, asked.request)
-    if isinstance(reply, Waiting):
+    if isinstance(reply, DelayedProduce):
         yield after, Waits(asked.broker, replica.broker_epoch, asked.request, reply, asked.reply)
     elif asked.reply in (None, reply):
         yield after, Answered(reply)
@@ -112,7 +112,7 @@ class Told(NamedTuple):
         return Told(self.error, self.records, *earlier.offsets[1:], self.aborted)
 
 
-def _told(fetched: Fetched, seen: object) -> Told:
+def _told(fetched: ConsumerFetchResponse, seen: object) -> Told:
     """The response as it is compared; of the permitted lists of aborted transactions, the observed one."""
     records = tuple((record.epoch, record.value) for record in fetched.records)
     listed = frozenset((one.producer_id, one.first_offset) for one in fetched.aborted)

@@ -28,9 +28,9 @@ from lockstep_model.metadata import Described
 from lockstep_model.partition.log import Epoch, Offset
 from lockstep_model.partition.produce import Produce
 from lockstep_model.partition.replica import UNKNOWN, Leadership, Replica
-from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched
+from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetchResponse
 from lockstep_model.registration import AlterPartition, BrokerId
-from lockstep_model.replication.state import Altering, Broker, Fetching, Metadata
+from lockstep_model.replication.state import Broker, InFlightAlterPartition, InFlightFetch, Metadata
 from lockstep_model.state_machine import State
 
 SHOWN_WAYS = 12
@@ -206,18 +206,18 @@ class Wording:
         epochs = f" ({', '.join(ends)})" if ends else ""
         return f"log {log.start} to {log.end}{epochs}, high watermark {replica.high_watermark}"
 
-    def _altering(self, altering: Altering) -> str:
+    def _altering(self, altering: InFlightAlterPartition) -> str:
         if altering is None:
             return ""
         if isinstance(altering, AlterPartition):
             return f"{self.brokers(altering.isr)} in epoch {altering.leader_epoch}, on its way to the controller"
         return f"{self.brokers(altering.request.isr)}, the controller's answer on its way back"
 
-    def _fetching(self, fetching: Fetching) -> str:
+    def _fetching(self, fetching: InFlightFetch) -> str:
         match fetching:
             case ReplicaFetch():
                 return f"asks at {fetching.offset} in epoch {fetching.leader_epoch}"
-            case ReplicaFetched():
+            case ReplicaFetchResponse():
                 asked = fetching.request
                 if fetching.diverging is not None:
                     return f"is told to go back to {fetching.diverging.end} of epoch {fetching.diverging.epoch}"

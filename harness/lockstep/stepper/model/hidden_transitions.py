@@ -37,15 +37,15 @@ from lockstep_model.partition.in_sync import (
     shrink,
 )
 from lockstep_model.partition.produce import Produced, complete
-from lockstep_model.partition.replica import Hosting, Replica, hear, learn
-from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetched, answer, request, take
+from lockstep_model.partition.replica import HostedPartition, Replica, hear, learn
+from lockstep_model.partition.replica_fetch import ReplicaFetch, ReplicaFetchResponse, answer, request, take
 from lockstep_model.registration import AlterPartition, BrokerId
 from lockstep_model.replication.state import (
-    Altering,
     AlterPartitionResponse,
     Bounds,
     Broker,
-    Fetching,
+    InFlightAlterPartition,
+    InFlightFetch,
     Metadata,
     knowing,
     next_known,
@@ -116,7 +116,9 @@ class _Rules:
         fetches = (fetching, around, follower, leader, altering)
         yield _rule(f"{f} fetches from {to}", fetches, partial(self.fetches, f, to), _nothing)
         yield _rule(f"{to} answers {f}", (fetching, around, leader, altering), self.answers, _is(ReplicaFetch))
-        yield _rule(f"{f} takes the answer of {to}", (fetching, around, follower), self.takes, _is(ReplicaFetched))
+        yield _rule(
+            f"{f} takes the answer of {to}", (fetching, around, follower), self.takes, _is(ReplicaFetchResponse)
+        )
         yield _rule(f"the lag time passes for {f} on {to}", (around, leader), partial(self.lags, f, to))
 
     def of_operation(self, slot: int, b: BrokerId) -> Iterator[Rule]:
@@ -152,7 +154,7 @@ class _Rules:
     # Brokers and the controller
 
     def learns(
-        self, b: BrokerId, metadata: Metadata, around: Surroundings, broker: Broker, *fetching: Fetching
+        self, b: BrokerId, metadata: Metadata, around: Surroundings, broker: Broker, *fetching: InFlightFetch
     ) -> Iterator[tuple[Part, ...]]:
         """Broker applies a metadata update: partition state and broker registrations.
 
@@ -183,16 +185,21 @@ class _Rules:
         leader or follower (ReplicaManager.getOrCreatePartition).
         """
         replicas, replica = metadata.controller.partition.replicas, broker.replica
-        if not replicas or not acts(around, broker) or metadata.known[b] is None or replica.hosting is Hosting.HERE:
+        if (
+            not replicas
+            or not acts(around, broker)
+            or metadata.known[b] is None
+            or replica.hosting is HostedPartition.HERE
+        ):
             return
-        if self.parameters.mode is Mode.ZK and replica.hosting is Hosting.UNKNOWN:
+        if self.parameters.mode is Mode.ZK and replica.hosting is HostedPartition.UNKNOWN:
             yield broker._replace(replica=hear(replica)), around, metadata
         if b in replicas:
-            yield broker._replace(replica=replica._replace(hosting=Hosting.HERE)), around, metadata
+            yield broker._replace(replica=replica._replace(hosting=HostedPartition.HERE)), around, metadata
 
     def is_refused(
         self, asked: AlterPartition, metadata: Metadata, broker: Broker
-    ) -> Iterator[tuple[Altering, Metadata, Broker]]:
+    ) -> Iterator[tuple[InFlightAlterPartition, Metadata, Broker]]:
         """Controller rejects an AlterPartition (KIP-497), which leaves no trace to observe.
 
         A granted one changes the partition's registration, which is observed (`controller_inference`). After an error
@@ -205,7 +212,7 @@ class _Rules:
 
     def settles(
         self, altered: AlterPartitionResponse, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Altering, Surroundings, Broker]]:
+    ) -> Iterator[tuple[InFlightAlterPartition, Surroundings, Broker]]:
         """Leader gets the AlterPartition response (Partition.submitAlterPartition, KIP-497)."""
         if acts(around, broker):
             replica = settle(self.parameters, broker.replica, altered.request, altered.answer)
@@ -215,8 +222,8 @@ class _Rules:
 
     def fetches(
         self, f: BrokerId, to: BrokerId, fetching: None, around: Surroundings, follower: Broker, leader: Broker,
-        altering: Altering,
-    ) -> Iterator[tuple[Fetching, Surroundings, Broker, Broker, Altering]]:  # fmt: skip
+        altering: InFlightAlterPartition,
+    ) -> Iterator[tuple[InFlightFetch, Surroundings, Broker, Broker, InFlightAlterPartition]]:  # fmt: skip
         """Follower sends a Fetch from its LEO, and the leader handles it; a paused leader finds it when it resumes.
 
         A response that would leave the follower as it is need not be delivered.
@@ -234,8 +241,8 @@ class _Rules:
                 yield answered, around, follower, led, asks
 
     def answers(
-        self, fetch: ReplicaFetch, around: Surroundings, broker: Broker, altering: Altering
-    ) -> Iterator[tuple[ReplicaFetched | None, Surroundings, Broker, Altering]]:
+        self, fetch: ReplicaFetch, around: Surroundings, broker: Broker, altering: InFlightAlterPartition
+    ) -> Iterator[tuple[ReplicaFetchResponse | None, Surroundings, Broker, InFlightAlterPartition]]:
         """Leader handles a follower's Fetch (Partition.fetchRecords, updateFollowerFetchState).
 
         The leader records the follower's LEO, may advance the high watermark, and may propose the follower for the ISR
@@ -256,8 +263,8 @@ class _Rules:
             yield answered if arrives else None, around, broker._replace(replica=replica), asks
 
     def _asking(
-        self, fetch: ReplicaFetch, around: Surroundings, leader: Replica, altering: Altering
-    ) -> Iterator[tuple[Replica, Altering]]:
+        self, fetch: ReplicaFetch, around: Surroundings, leader: Replica, altering: InFlightAlterPartition
+    ) -> Iterator[tuple[Replica, InFlightAlterPartition]]:
         """The leader as it is, and as it is after an AlterPartition that removes a follower which catches up only now.
 
         Normally ISR shrinks are inferred when the controller grants them (`tracker`). While the leader's AlterPartition
@@ -273,8 +280,8 @@ class _Rules:
             yield timeless(asking), asking.leadership.pending
 
     def takes(
-        self, fetched: ReplicaFetched, around: Surroundings, follower: Broker
-    ) -> Iterator[tuple[Fetching, Surroundings, Broker]]:
+        self, fetched: ReplicaFetchResponse, around: Surroundings, follower: Broker
+    ) -> Iterator[tuple[InFlightFetch, Surroundings, Broker]]:
         """Follower handles a fetch response: appends, or truncates at the diverging epoch (AbstractFetcherThread)."""
         if acts(around, follower):
             yield None, around, follower._replace(replica=self._taken(follower.replica, fetched))
@@ -284,7 +291,7 @@ class _Rules:
         fetch = request(follower)
         return fetch._replace(broker_epoch=0) if fetch is not None and self.parameters.mode is Mode.ZK else fetch
 
-    def _taken(self, follower: Replica, fetched: ReplicaFetched) -> Replica:
+    def _taken(self, follower: Replica, fetched: ReplicaFetchResponse) -> Replica:
         """The follower after a fetch response. In ZooKeeper mode the broker epoch is not compared.
 
         A response to an earlier process of this broker cannot arrive: it is dropped when the process ends (`tracker`).
@@ -350,7 +357,7 @@ def _found(replica: Replica) -> Iterator[Replica]:
     watermark, so it may be lost (ReplicaManager.checkpointHighWatermarks, Partition.createLog).
     """
     yield replica
-    if replica.hosting is Hosting.ELSEWHERE and replica.high_watermark > replica.log.start:
+    if replica.hosting is HostedPartition.ELSEWHERE and replica.high_watermark > replica.log.start:
         yield replica._replace(high_watermark=replica.log.start)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lockstep_model.controller import Controller
 from lockstep_model.partition.log import Epoch, Record
-from lockstep_model.partition.produce import Produce, Reply, Waiting
+from lockstep_model.partition.produce import DelayedProduce, Produce, Reply
 from lockstep_model.partition.producer_state import Marker, ProducerId, Verification
 from lockstep_model.partition.replica import Replica
 from lockstep_model.registration import BrokerId
@@ -81,7 +81,7 @@ class Waits(NamedTuple):
     broker: BrokerId
     incarnation: int
     request: Produce
-    waiting: Waiting
+    waiting: DelayedProduce
     reply: Reply | None = None
 
 
@@ -102,7 +102,7 @@ class MarkerSent(NamedTuple):
     broker: BrokerId
     incarnation: int
     leader_epoch: int
-    waiting: Waiting
+    waiting: DelayedProduce
     lost: bool = False
     """The response may have been lost: then the coordinator sends the marker again, even to the same leader."""
 

@@ -68,7 +68,14 @@ from lockstep_model.partition.in_sync import lag_passes, shrink
 from lockstep_model.partition.log import Epoch, Offset
 from lockstep_model.partition.replica import restart
 from lockstep_model.registration import AlterPartition, BrokerId, Brokers, Registration
-from lockstep_model.replication.state import Altering, AlterPartitionResponse, Broker, Fetching, Metadata, knowing
+from lockstep_model.replication.state import (
+    AlterPartitionResponse,
+    Broker,
+    InFlightAlterPartition,
+    InFlightFetch,
+    Metadata,
+    knowing,
+)
 from lockstep_model.state_machine import Outcomes, Part
 from lockstep_model.transactions.coordinator import InitProducerId, Producer, init_producer_id
 
@@ -158,7 +165,7 @@ class Following:
         self._starting.discard(broker)
         silenced = unheard(self.places, broker)
 
-        def ended(metadata: Metadata, process: Broker, *_: Fetching) -> Outcomes:
+        def ended(metadata: Metadata, process: Broker, *_: InFlightFetch) -> Outcomes:
             for stopped in _stopped(process, event):
                 yield knowing(metadata, broker, None), stopped, *(None for _ in silenced)
 
@@ -215,8 +222,12 @@ class Following:
         return went_on
 
     def _shrinking(
-        self, around: Surroundings, gone: Brokers, processes: tuple[Broker, ...], altering: tuple[Altering, ...]
-    ) -> Iterator[tuple[tuple[Broker, ...], tuple[Altering, ...]]]:
+        self,
+        around: Surroundings,
+        gone: Brokers,
+        processes: tuple[Broker, ...],
+        altering: tuple[InFlightAlterPartition, ...],
+    ) -> Iterator[tuple[tuple[Broker, ...], tuple[InFlightAlterPartition, ...]]]:
         """Leaders that may have sent an AlterPartition without lagging followers (Partition.maybeShrinkIsr).
 
         The broker's timer runs every half of replica.lag.time.max.ms. Only followers that have left the ISR matter.
@@ -238,7 +249,7 @@ class Following:
         self,
         metadata: Metadata,
         processes: Iterable[Broker],
-        altering: list[Altering],
+        altering: list[InFlightAlterPartition],
         way: Explanation,
         registered: Controller,
     ) -> tuple[Part, ...]:

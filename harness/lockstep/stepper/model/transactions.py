@@ -25,7 +25,7 @@ from lockstep.stepper.model.state import (
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.partition import produce
-from lockstep_model.partition.produce import Acks, Produce, Produced, Waiting
+from lockstep_model.partition.produce import Acks, DelayedProduce, Produce, Produced
 from lockstep_model.partition.producer_state import Marker, ProducerId, check_marker
 from lockstep_model.partition.replica import append
 from lockstep_model.registration import BrokerId
@@ -216,7 +216,7 @@ class TransactionRules:
         written = broker._replace(replica=after)
         if after != replica:
             transactions = transactions.overtaken(request.batch.epoch)
-        if isinstance(reply, Waiting):
+        if isinstance(reply, DelayedProduce):
             waits = Waits(admitted.broker, replica.broker_epoch, request, reply, admitted.reply)
             yield waits, around, written, transactions
         elif admitted.reply in (None, reply):
@@ -283,7 +283,7 @@ class TransactionRules:
             return
         if isinstance(check_marker(replica.log.known.entry(marker.producer_id), marker, self.parameters), Error):
             return
-        waiting = Waiting(replica.log.end, until=replica.log.end + 1)
+        waiting = DelayedProduce(replica.log.end, until=replica.log.end + 1)
         taken = MarkerSent(marker, replica.broker, replica.broker_epoch, replica.leader_epoch, waiting)
         after = append(self.parameters, replica, [marker_record(replica.leader_epoch, marker)])
         yield taken, broker._replace(replica=after)
