@@ -8,10 +8,10 @@ from itertools import groupby
 from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
 from lockstep_reports.conformance_content import Claim, ConformanceVerdict, Finding
+from lockstep_reports.junit_cases import Case
 from lockstep_reports.run import optional
 from lockstep_reports.several import Kind
-from lockstep_reports.stepping import STEPS, Stepped, numbered, read_steps
-from lockstep_reports.stepping_junit import Case
+from lockstep_reports.stepped_run import STEPS, SteppedRun, numbered, read_steps
 from lockstep_reports.walk_content import Step
 
 
@@ -20,14 +20,14 @@ def cases(verdict: ConformanceVerdict) -> Iterator[Case]:
         yield Case(script.name, script.finding.outcome, script.seconds, script.evidence or script.shows)
 
 
-def claims_of(run: Stepped[ConformanceVerdict]) -> list[Claim]:
+def claims_of(run: SteppedRun[ConformanceVerdict]) -> list[Claim]:
     """What the claims say, as far as it is known."""
     lacking = "what the claims say is not known"
     claims = optional(run.directory / "conformance.json", list[Claim], run.notes, lacking)
     return claims or [Claim(claim=claim.claim, verdict=claim.verdict) for claim in run.verdict.claims]
 
 
-def page(run: Stepped[ConformanceVerdict]) -> str:
+def page(run: SteppedRun[ConformanceVerdict]) -> str:
     """The document, ready to be written."""
     verdict = run.verdict
     by_family = sorted(claims_of(run), key=lambda claim: claim.family)
@@ -49,7 +49,7 @@ def page(run: Stepped[ConformanceVerdict]) -> str:
     )
 
 
-def _steps(run: Stepped[ConformanceVerdict], script: str, last: int) -> list[tuple[int, Step]]:
+def _steps(run: SteppedRun[ConformanceVerdict], script: str, last: int) -> list[tuple[int, Step]]:
     """Those of the last attempt, numbered from the first one on."""
     path = run.directory / SCRIPTS.parts / script / STEPS
     return numbered(read_steps(path, run.notes) if path.is_file() else [], last)

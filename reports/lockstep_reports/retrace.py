@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lockstep_reports import words
+from lockstep_reports.junit_cases import Case
 from lockstep_reports.several import Kind
-from lockstep_reports.stepping import Stepped
-from lockstep_reports.stepping_junit import Case
+from lockstep_reports.stepped_run import SteppedRun
 from lockstep_reports.walk import TRACES as PARTS
 from lockstep_reports.walk import known
 from lockstep_reports.walk_content import RetraceVerdict, Turn
@@ -20,7 +20,7 @@ def cases(verdict: RetraceVerdict) -> Iterator[Case]:
         yield Case(skipped.name, None, 0.0, skipped.why)
 
 
-def page(run: Stepped[RetraceVerdict]) -> str:
+def page(run: SteppedRun[RetraceVerdict]) -> str:
     """The document, ready to be written."""
     verdict = run.verdict
     notices = [trace.notice for trace in verdict.traces if trace.notice]

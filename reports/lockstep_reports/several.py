@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Generic
 
 from lockstep_reports.files import replace
-from lockstep_reports.stepping import Stepped, T, judged
-from lockstep_reports.stepping_junit import Case, junit_of_cases
+from lockstep_reports.junit_cases import Case, junit_of_cases
+from lockstep_reports.stepped_run import SteppedRun, T, judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,18 +22,18 @@ class Kind(Generic[T]):
     what: str
     verdict: type[T]
     called: Callable[[T], str]
-    page: Callable[[Stepped[T]], str]
+    page: Callable[[SteppedRun[T]], str]
     cases: Callable[[T], Iterable[Case]]
 
     def fits(self, run_dir: Path) -> bool:
         return (run_dir / self.parts).is_dir()
 
-    def load(self, run_dir: Path) -> Stepped[T]:
+    def load(self, run_dir: Path) -> SteppedRun[T]:
         """Read the run directory."""
         directory = run_dir.resolve()
         notes: list[str] = []
         info, verdict = judged(directory, self.verdict, notes, self.what)
-        return Stepped(directory=directory, scenario=self.called(verdict), verdict=verdict, info=info, notes=notes)
+        return SteppedRun(directory=directory, scenario=self.called(verdict), verdict=verdict, info=info, notes=notes)
 
     def write(self, run_dir: Path) -> tuple[Path, Path]:
         """Write both, each whole or not at all, and return their paths."""

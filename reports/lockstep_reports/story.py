@@ -113,8 +113,8 @@ def steps(plan: Plan) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """One moment of a fault's life, ready to be read."""
+class FaultLine:
+    """One line about a fault: a moment between its intent and its healing, in words."""
 
     t: float
     phase: str
@@ -122,16 +122,16 @@ class Told:
     alert: bool
 
 
-def told(fault: Fault) -> list[Told]:
+def fault_lines(fault: Fault) -> list[FaultLine]:
     """What was intended, done, proved and healed; each line says only what the ones before it did not."""
     known: dict[str, Any] = {}
-    lines: list[Told] = []
+    lines: list[FaultLine] = []
     for moment in fault.moments:
         unproved = moment.phase == "proof" and moment.detail.get("bit") is False
         new = {key: value for key, value in moment.detail.items() if key != "bit" and known.get(key) != value}
         known |= new
         phase = "Not proved" if unproved else PHASES.get(moment.phase) or words.label(moment.phase).capitalize()
-        lines.append(Told(t=moment.t, phase=phase, text=detail(new), alert=unproved or moment.phase == "failed"))
+        lines.append(FaultLine(t=moment.t, phase=phase, text=detail(new), alert=unproved or moment.phase == "failed"))
     return lines
 
 

@@ -11,7 +11,7 @@ import msgspec
 from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
 from lockstep_reports.files import replace
-from lockstep_reports.stepping import STEPS, Pairs, Stepped, judged, numbered, read_steps
+from lockstep_reports.stepped_run import STEPS, Pairs, SteppedRun, judged, numbered, read_steps
 from lockstep_reports.walk_chart import Point, chart
 from lockstep_reports.walk_content import Control, Step, Trace, Turn, WalkVerdict
 
@@ -30,7 +30,7 @@ DISTURBANCES = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk(Stepped[WalkVerdict]):
+class Walk(SteppedRun[WalkVerdict]):
     """Everything that the page is made of."""
 
     steps: Sequence[Step]

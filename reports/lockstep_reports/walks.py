@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lockstep_model.verdicts import RunVerdict
 from lockstep_reports import words
+from lockstep_reports.junit_cases import Case
 from lockstep_reports.several import Kind
-from lockstep_reports.stepping import STEPS, Pairs, Stepped, numbered, read_steps
-from lockstep_reports.stepping_junit import Case
+from lockstep_reports.stepped_run import STEPS, Pairs, SteppedRun, numbered, read_steps
 from lockstep_reports.walk import DIVERGENCE, LAST_STEPS
 from lockstep_reports.walk_content import SeededWalk, Step, WalksVerdict
 
@@ -28,7 +28,7 @@ def why(one: SeededWalk) -> str:
     return one.walk.reason or ""
 
 
-def page(run: Stepped[WalksVerdict]) -> str:
+def page(run: SteppedRun[WalksVerdict]) -> str:
     """The document, ready to be written."""
     verdict = run.verdict
     return run.page(
@@ -54,7 +54,7 @@ def _diverged(verdict: WalksVerdict) -> list[SeededWalk]:
     return [one for one in verdict.walks if one.walk.diverged is not None]
 
 
-def _last(run: Stepped[WalksVerdict], seed: int) -> list[tuple[int, Step]]:
+def _last(run: SteppedRun[WalksVerdict], seed: int) -> list[tuple[int, Step]]:
     return numbered(read_steps(run.directory / WALKS.parts / str(seed) / STEPS, run.notes), LAST_STEPS)
 
 

@@ -31,7 +31,7 @@ from lockstep.run import run
 from lockstep.wait import wait_until
 from lockstep_reports import write_all
 from tests.cluster.security.attempts import SCRAM_OVER_TLS
-from tests.cluster.security.searching import found_below, needles
+from tests.cluster.security.secret_search import found_below, needles
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("secured-cluster")]
 

@@ -12,8 +12,8 @@ from lockstep.node_logs import Excerpt
 from lockstep.stepper.controls.evaluation import Control
 from lockstep.stepper.driver.actions import Kill, Read, Step, Until, Wait, Write
 from lockstep.stepper.model.description import Believed, Way
-from lockstep.stepper.retrace.performer import Outcome, Performed
-from lockstep.stepper.retrace.runner import Told, Turn
+from lockstep.stepper.retrace.performer import MoveOutcome, Performed
+from lockstep.stepper.retrace.runner import BrokenModelResult, Turn
 from lockstep.stepper.retrace.suite import TraceVerdict, trace_walk
 from lockstep.stepper.session import Diverged, StepLine, WalkVerdict
 from lockstep.stepper.walk.coverage import CauseCount, Coverage
@@ -103,7 +103,7 @@ def undecided_walk(directory: Path) -> Path:
 
 
 def trace(name: str = "kip101", turn: Turn = Turn.NOT_TAKEN, **others: object) -> TraceVerdict:
-    action = Performed(position=8, action="2 fetches from 0", outcome=Outcome.NOT_DONE, seen="FENCED_LEADER_EPOCH")
+    action = Performed(position=8, action="2 fetches from 0", outcome=MoveOutcome.NOT_DONE, seen="FENCED_LEADER_EPOCH")
     verdict = TraceVerdict(
         name=name,
         breaks="strong-isr",
@@ -112,7 +112,7 @@ def trace(name: str = "kip101", turn: Turn = Turn.NOT_TAKEN, **others: object) -
         finding=None,
         notice=None,
         stopped_by="2 fetches from 0",
-        broken_model=Told.NOT_APART,
+        broken_model=BrokenModelResult.NOT_APART,
         lacks="fetch-leader-epoch",
         brokers=(1, 2, 3),
         actions=(action,),

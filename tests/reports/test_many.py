@@ -18,8 +18,8 @@ from lockstep_reports.conformance import SCRIPTS, claims_of
 from lockstep_reports.retrace import COUNTEREXAMPLES
 from lockstep_reports.walks import WALKS
 from tests.reports import sample_many
-from tests.reports.browsing import watched
-from tests.reports.reading import Element, read, section
+from tests.reports.browser import watched
+from tests.reports.html_document import Element, read, section
 from tests.reports.sample_runs import HOSTILE
 from tests.reports.test_report_browser import CONTRAST
 from tests.reports.test_report_ci import outcomes
@@ -136,7 +136,9 @@ def test_every_counterexample_has_a_row_and_a_page_and_what_is_permitted_says_so
 def test_a_claim_is_told_with_its_fact_and_the_scripts_that_show_it(tmp_path: Path) -> None:
     page = rendered(sample_many.violated_conformance(tmp_path / RUN))
     (first, second) = (row for table in section(page, "claims").find("table") for row in rows(table))
-    assert "They do; but from 3.7 on min.insync.replicas counts for no more than there are replicas" in first + second
+    assert (
+        "They do; but from 3.7 on the effective min.insync.replicas is at most the number of replicas" in first + second
+    )
     violated = next(row for row in (first, second) if row.startswith("34"))
     assert "it is not so that followers refuse" in violated
     assert "violated" in violated

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 import lockstep_reports as reports
 from tests.reports import sample_runs
-from tests.reports.browsing import watched
+from tests.reports.browser import watched
 
 
 @pytest.mark.parametrize("builder", [sample_runs.pass_run, sample_runs.violation_run, sample_runs.hostile_run])

@@ -16,7 +16,7 @@ import pytest
 import lockstep_reports as reports
 from lockstep.errors import EnvironmentError_, HistoryError, UsageError
 from tests.reports import sample_runs
-from tests.reports.reading import Element, read, section
+from tests.reports.html_document import Element, read, section
 
 RUN = "20261116T080000Z-leader-kill-7"
 

@@ -17,8 +17,8 @@ from lockstep.cli.main import run_cli
 from lockstep.errors import ExitCode, HistoryError, UsageError
 from lockstep_reports.walk import SHOWN_STEPS, load_walk
 from tests.reports import sample_walks
-from tests.reports.browsing import watched
-from tests.reports.reading import Element, read, section
+from tests.reports.browser import watched
+from tests.reports.html_document import Element, read, section
 from tests.reports.sample_runs import HOSTILE
 from tests.reports.test_report_browser import CONTRAST
 

@@ -38,7 +38,7 @@ claim(
     number=12,
     family=FAMILY,
     wording="When a broker fails, the controller picks the next replica in the list for each partition that it led.",
-    fact="It picks the first replica in the order of the assignment that is alive and in the ISR.",
+    fact="The controller elects the first replica of the assignment that is alive and in the ISR.",
 )
 claim(
     number=19,
@@ -46,7 +46,7 @@ claim(
     wording="A partition's leader is elected from the ISR only.",
     fact=(
         "Unless an unclean election is asked for or configured. With eligible leader replicas (4.1 and later by "
-        "default) one of these leads when the ISR is empty, and the last known leader when both are."
+        "default) an ELR member leads when the ISR is empty, and the last known leader when ISR and ELR are."
     ),
 )
 
@@ -54,7 +54,7 @@ claim(
 @claim_script(
     claims=[12],
     name="next-leader",
-    shows="The first replica of the assignment that is alive and in sync leads next, not just the next one.",
+    shows="The next leader is the first live ISR member in the order of the assignment, not simply the next replica.",
 )
 def the_first_in_sync_replica_of_the_assignment_leads(_: Setting, now: Situation) -> Steps[None]:
     """The second replica of the assignment is alive but out of the ISR, so the third leads."""
@@ -67,7 +67,7 @@ def the_first_in_sync_replica_of_the_assignment_leads(_: Setting, now: Situation
     yield Kill(broker=leader)
     now = yield from led()
     alive = now.running & before.isr
-    expect(now.leader == next(broker for broker in now.replicas if broker in alive), "the first that is in sync leads")
+    expect(now.leader == next(broker for broker in now.replicas if broker in alive), "the first live ISR member leads")
     expect(now.leader_epoch > before.leader_epoch, "in a new epoch")
     for broker in sorted(now.running):
         yield from clients_are_sent_to(now.leader, broker)
@@ -76,7 +76,7 @@ def the_first_in_sync_replica_of_the_assignment_leads(_: Setting, now: Situation
 @claim_script(
     claims=[19],
     name="complete-leaders",
-    shows="Who is not in the ISR does not lead, unless it is an eligible leader replica.",
+    shows="A replica outside the ISR is not elected, unless it is an eligible leader replica.",
 )
 def only_isr_and_elr_members_lead(setting: Setting, now: Situation) -> Steps[None]:
     """The last ISR member is dead, and a live replica that is outside the ISR is not elected.
@@ -93,9 +93,8 @@ def only_isr_and_elr_members_lead(setting: Setting, now: Situation) -> Steps[Non
     yield from log_ends_at(eligible, 2)
     yield Stop(broker=eligible)
     now = yield from wait(Until.ALONE)
-    expect(
-        now.elr == ({eligible} if setting.parameters.elr else set()), "who leaves an ISR below the minimum is eligible"
-    )
+    eligible_now = {eligible} if setting.parameters.elr else set()
+    expect(now.elr == eligible_now, "a replica that leaves an ISR of min.insync.replicas members is eligible")
     yield Kill(broker=leader)
     yield from wait(Until.LEADERLESS)
     now, _ = yield Idle(ms=ELECTION_MS)
@@ -105,10 +104,10 @@ def only_isr_and_elr_members_lead(setting: Setting, now: Situation) -> Steps[Non
     yield from wait(Until.REGISTERED)
     if setting.parameters.elr:
         now = yield from led()
-        expect(now.leader == eligible, "an eligible leader replica is elected when nobody is in sync")
+        expect(now.leader == eligible, "an eligible leader replica is elected when the ISR is empty")
     else:
         now, _ = yield Idle(ms=ELECTION_MS)
-        expect(now.leader == NO_LEADER and now.isr == {leader}, "the last of the ISR is waited for")
+        expect(now.leader == NO_LEADER and now.isr == {leader}, "the partition waits for the last ISR member")
         yield Start(broker=leader)
         now = yield from led()
         expect(now.leader == leader, "and leads again")
@@ -119,7 +118,7 @@ def only_isr_and_elr_members_lead(setting: Setting, now: Situation) -> Steps[Non
 @claim_script(
     claims=[19],
     name="last-leader",
-    shows="When nobody is known to be complete, only the last leader leads again.",
+    shows="When ISR and ELR have no live member, only the last known leader is elected.",
 )
 def the_last_leader_leads_again(setting: Setting, now: Situation) -> Steps[None]:
     """Every ISR member was killed, and the first to return is not elected: only the last leader is.
@@ -139,8 +138,8 @@ def the_last_leader_leads_again(setting: Setting, now: Situation) -> Steps[None]
     yield Start(broker=other)
     yield from wait(Until.REGISTERED)
     now, _ = yield Idle(ms=ELECTION_MS)
-    expect(now.leader == NO_LEADER, "who died and came back is not known to be complete")
-    expect(now.elr == ({leader} if setting.parameters.elr else set()), "nor eligible")
+    expect(now.leader == NO_LEADER, "a replica that was killed is not elected when it returns")
+    expect(now.elr == ({leader} if setting.parameters.elr else set()), "nor is it eligible")
     yield Start(broker=leader)
     now = yield from led()
     expect(now.leader == leader and leader in now.isr, "the last leader leads, with unclean elections forbidden")
@@ -149,7 +148,7 @@ def the_last_leader_leads_again(setting: Setting, now: Situation) -> Steps[None]
 @claim_script(
     claims=[19],
     name="unclean-election",
-    shows="Who is not in the ISR leads when an unclean election is asked for, and records are lost.",
+    shows="A replica outside the ISR is elected by an unclean election on request, and records are lost.",
 )
 def an_unclean_election_loses_records(_: Setting, now: Situation) -> Steps[None]:
     """The only live replica lags, and an ElectLeaders request of type UNCLEAN makes it the leader."""
@@ -164,8 +163,6 @@ def an_unclean_election_loses_records(_: Setting, now: Situation) -> Steps[None]
     yield from wait(Until.LEADERLESS)
     yield Elect(unclean=True)
     now = yield from led()
-    expect(
-        now.leader == lagging and now.isr == {lagging}, "asked for an unclean election, the controller elects anybody"
-    )
+    expect(now.leader == lagging and now.isr == {lagging}, "an unclean election takes a replica outside the ISR")
     now, told = yield from read(lagging, 0, Reach.LOG_END)
-    expect(values(told) == [0], "with whom a record is lost that others had")
+    expect(values(told) == [0], "and the records that it lacked are lost")

@@ -39,25 +39,25 @@ claim(
     number=66,
     family=FAMILY,
     wording="acks=1 is answered after the leader has appended the record.",
-    fact="To its log, which need not be on its disk, and no follower need have it.",
+    fact="The record is in the leader's log, perhaps not flushed to disk yet, and perhaps on no follower.",
 )
 claim(
     number=67,
     family=FAMILY,
     wording="acks=all is answered when all of the ISR have the record.",
-    fact="When the high watermark is past it, and the ISR is as large as min.insync.replicas asks for.",
+    fact="When the high watermark is past the record, and the ISR has min.insync.replicas members or more.",
 )
 claim(
     number=68,
     family=FAMILY,
     wording="min.insync.replicas=2 and acks=all guarantee two copies.",
-    fact="They do; but from 3.7 on min.insync.replicas counts for no more than there are replicas.",
+    fact="They do; but from 3.7 on the effective min.insync.replicas is at most the number of replicas.",
 )
 claim(
     number=69,
     family=FAMILY,
     wording="A write is checked for permission, valid acks and enough in-sync replicas.",
-    fact="INVALID_REQUIRED_ACKS for other acks than -1, 0 and 1, and NOT_ENOUGH_REPLICAS before anything is appended.",
+    fact="INVALID_REQUIRED_ACKS for other acks than -1, 0 and 1, and NOT_ENOUGH_REPLICAS before the append.",
 )
 
 
@@ -80,7 +80,7 @@ def invalid_acks_are_refused(_: Setting, now: Situation) -> Steps[None]:
 @claim_script(
     claims=[66],
     name="acks-one",
-    shows="acks=1 is answered when the record is in the leader's log, and nowhere else.",
+    shows="acks=1 is answered when the record is in the leader's log, and in no other.",
 )
 def acks_one_waits_for_the_leader_only(_: Setting, now: Situation) -> Steps[None]:
     """No follower can fetch, and a produce request with acks=1 is acknowledged all the same."""
@@ -99,7 +99,7 @@ def acks_one_waits_for_the_leader_only(_: Setting, now: Situation) -> Steps[None
 @claim_script(
     claims=[68],
     name="effective-min-isr",
-    shows="From 3.7 on min.insync.replicas counts for no more than there are replicas.",
+    shows="From 3.7 on the effective min.insync.replicas is at most the number of replicas.",
 )
 def min_isr_counts_for_no_more_than_the_replicas(setting: Setting, now: Situation) -> Steps[None]:
     """The partition is reassigned to one replica, with min.insync.replicas=2."""
@@ -110,15 +110,18 @@ def min_isr_counts_for_no_more_than_the_replicas(setting: Setting, now: Situatio
     require(now.replicas == (leader,), "the partition should have one replica")
     written = yield from write(leader, acks=-1)
     if setting.parameters.min_isr_within_replicas:
-        expect(written == Produced(Error.NONE, 1), "of one replica no more than one is wanted")
+        expect(written == Produced(Error.NONE, 1), "with one replica, an ISR of one is enough")
     else:
-        expect(written.error is Error.NOT_ENOUGH_REPLICAS, "before 3.7 two are wanted of one replica")
+        expect(
+            written.error is Error.NOT_ENOUGH_REPLICAS,
+            "before 3.7 an ISR of one replica is too small",
+        )
 
 
 @claim_script(
     claims=[68, 69],
     name="min-isr",
-    shows="With fewer in the ISR than min.insync.replicas, acks=all is refused before anything is appended.",
+    shows="With an ISR smaller than min.insync.replicas, acks=all is refused before the append.",
 )
 def min_isr_is_checked_before_the_append(_: Setting, now: Situation) -> Steps[None]:
     """A leader alone in the ISR refuses acks=all, and takes it again when a second replica has joined."""
@@ -128,19 +131,25 @@ def min_isr_is_checked_before_the_append(_: Setting, now: Situation) -> Steps[No
     yield from write(leader, acks=1)
     yield from alone()
     refused = yield from write(leader, acks=-1)
-    expect(refused.error is Error.NOT_ENOUGH_REPLICAS, "with one in the ISR, and two wanted, acks=all is refused")
+    expect(
+        refused.error is Error.NOT_ENOUGH_REPLICAS,
+        "below min.insync.replicas acks=all is refused",
+    )
     expect((yield from log_end(leader)) == 2, "before anything is appended")
-    expect((yield from write(leader, acks=1)) == Produced(Error.NONE, 2), "acks=1 does not ask for the ISR")
+    expect((yield from write(leader, acks=1)) == Produced(Error.NONE, 2), "acks=1 is not checked against the ISR")
     yield from mended(leader, returning)
     yield from joined(returning)
-    expect((yield from write(leader, acks=-1)) == Produced(Error.NONE, 3), "with two in the ISR it is taken")
-    expect((yield from log_end(returning)) == 4, "and there are two copies when it is acknowledged")
+    expect(
+        (yield from write(leader, acks=-1)) == Produced(Error.NONE, 3),
+        "with two in the ISR it is accepted",
+    )
+    expect((yield from log_end(returning)) == 4, "and the record has two copies when it is acknowledged")
 
 
 @claim_script(
     claims=[68],
     name="new-min-isr",
-    shows="min.insync.replicas can be set while brokers run, and counts from then on.",
+    shows="min.insync.replicas can be changed while brokers run, and takes effect then.",
 )
 def min_isr_changes_while_brokers_run(setting: Setting, now: Situation) -> Steps[None]:
     """While a leader is alone in the ISR, min.insync.replicas is set to one, and to two again."""
@@ -150,13 +159,16 @@ def min_isr_changes_while_brokers_run(setting: Setting, now: Situation) -> Steps
     yield from write(leader, acks=1)
     yield from alone()
     yield from set_min_isr(1)
-    expect((yield from write(leader, acks=-1)) == Produced(Error.NONE, 2), "with one wanted a leader alone commits")
+    expect(
+        (yield from write(leader, acks=-1)) == Produced(Error.NONE, 2),
+        "with minimum 1 a leader alone commits",
+    )
     now, told = yield from read(leader, 1)
-    expect(told.high_watermark == 3, "what was written before, too")
-    expect(not now.elr, "nobody is eligible by what was wanted before")
+    expect(told.high_watermark == 3, "the high watermark is past the earlier record, too")
+    expect(not now.elr, "no replica stays in the ELR by the old min.insync.replicas")
     yield from set_min_isr(2)
     refused = yield from write(leader, acks=-1)
-    expect(refused.error is Error.NOT_ENOUGH_REPLICAS, "with two wanted acks=all is refused again")
+    expect(refused.error is Error.NOT_ENOUGH_REPLICAS, "with min.insync.replicas=2 acks=all is refused again")
     expect((yield from write(leader, acks=1)) == Produced(Error.NONE, 3), "acks=1 is not")
     _, told = yield from read(leader, 1)
     committed = 3 if setting.parameters.hw_gate else 4
@@ -166,7 +178,7 @@ def min_isr_changes_while_brokers_run(setting: Setting, now: Situation) -> Steps
 @claim_script(
     claims=[67],
     name="acks-all",
-    shows="acks=all is answered when all of the ISR have the record, and who lacks it must leave the ISR first.",
+    shows="acks=all is answered when every ISR member has the record; a follower without it must leave the ISR first.",
 )
 def acks_all_waits_for_the_isr(_: Setting, now: Situation) -> Steps[None]:
     """One follower cannot fetch: the produce response is delayed until that follower has left the ISR."""
@@ -178,11 +190,11 @@ def acks_all_waits_for_the_isr(_: Setting, now: Situation) -> Steps[None]:
     yield from log_ends_at(quick, 2)
     now, told = yield from read(leader, 1)
     require(slow in now.isr, "the follower that is cut off should still have been in the ISR")
-    expect(done.reply is None and now.open_writes == 1, "while one of the ISR lacks the record nobody is answered")
+    expect(done.reply is None and now.open_writes == 1, "there is no response while an ISR member lacks the record")
     expect(told.high_watermark == 1, "nor is the high watermark past it")
     now, done = yield Wait(until=Until.ANSWERS)
     written = reply(done, Produced)
     require(written.error is not Error.REQUEST_TIMED_OUT, "the ISR should have shrunk before the write timed out")
-    expect(written == Produced(Error.NONE, 1), "it is acknowledged once all that are in the ISR have it")
-    expect(slow not in now.isr, "and not before: who lacks it has left the ISR")
-    expect((yield from log_end(slow)) == 1, "for it need not have the record then")
+    expect(written == Produced(Error.NONE, 1), "the record is acknowledged once every ISR member has it")
+    expect(slow not in now.isr, "and not before: the follower that lacks it has left the ISR")
+    expect((yield from log_end(slow)) == 1, "and still lacks the record")

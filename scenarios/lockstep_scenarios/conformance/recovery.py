@@ -37,8 +37,8 @@ claim(
     family=FAMILY,
     wording="Leader epochs keep logs consistent in recovery.",
     fact=(
-        "A replica that comes back cuts its log off where the leader's log has other epochs, by the answers to its "
-        "fetches."
+        "A replica that returns truncates its log where the leader's log has other leader epochs: the responses to its "
+        "Fetch requests say where."
     ),
 )
 
@@ -46,7 +46,7 @@ claim(
 @claim_script(
     claims=[12, 51],
     name="epochs",
-    shows="A dead leader's records that no other had are gone when it is back, cut off where its epoch ends.",
+    shows="Records that only a dead leader had are truncated when it returns, at the end of its leader epoch.",
 )
 def a_returning_leader_truncates_to_the_end_of_its_epoch(_: Setting, now: Situation) -> Steps[None]:
     """A leader is killed with records that no follower has; the next leader writes others at their offsets."""
@@ -58,15 +58,15 @@ def a_returning_leader_truncates_to_the_end_of_its_epoch(_: Setting, now: Situat
     all_in_sync(now)
     yield Kill(broker=leader)
     now = yield from led()
-    expect(now.leader == others[0], "of several in sync the first of the assignment leads next")
+    expect(now.leader == others[0], "of several ISR members the first of the assignment leads next")
     written = yield from write(now.leader, acks=1)
-    expect(written == Produced(Error.NONE, 1), "the next leader writes where the logs part")
+    expect(written == Produced(Error.NONE, 1), "the next leader appends where the logs diverge")
     yield Start(broker=leader)
     yield from wait(Until.REGISTERED)
     now = yield from joined(leader)
     now, kept = yield from read(now.leader, 0, Reach.LOG_END)
-    expect(not set(values(kept)) & set(values(lost)), "what only the dead leader had is gone")
+    expect(not set(values(kept)) & set(values(lost)), "the records that only the dead leader had are gone")
     now, told = yield from read(leader, 0, Reach.LOG_END)
-    expect(told.records == kept.records, "it has what the new leader has, with the same epochs")
+    expect(told.records == kept.records, "its log is the new leader's, with the same leader epochs")
     now, done = yield AskEpochEnd(broker=now.leader, epoch=epoch)
-    expect(reply(done, EndOfEpoch) == EndOfEpoch(Error.NONE, epoch, 1), "its epoch ends where the logs parted")
+    expect(reply(done, EndOfEpoch) == EndOfEpoch(Error.NONE, epoch, 1), "its leader epoch ends where the logs diverged")

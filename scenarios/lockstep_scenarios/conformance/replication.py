@@ -49,28 +49,28 @@ claim(
 claim(
     number=37,
     family=FAMILY,
-    wording="The leader learns from the fetch offset how far a follower has come: who asks for n has all up to n-1.",
-    fact="So it is; there is no other acknowledgement.",
+    wording="The leader learns from the fetch offset a follower's progress: a fetch from n means all up to n-1.",
+    fact="It does; the fetch offset is a follower's only acknowledgement.",
 )
 claim(
     number=40,
     family=FAMILY,
     wording="The high watermark is the offset of the last committed record.",
-    fact="It is the offset after that one, and it is as far as all of the ISR have come.",
+    fact="It is the offset after that record: the smallest LEO in the ISR.",
 )
 claim(
     number=41,
     family=FAMILY,
     wording="Only records below the high watermark can be read; above it the answer is empty.",
-    fact="Up to the end of the log it is, without an error; beyond the end it is OFFSET_OUT_OF_RANGE.",
+    fact="A fetch up to the LEO returns no records and no error; beyond the LEO the error is OFFSET_OUT_OF_RANGE.",
 )
 claim(
     number=44,
     family=FAMILY,
     wording="A follower is out of sync that has not fetched, or not been at the log's end, for the lag time.",
     fact=(
-        "Being at the log's end is what counts, so nobody falls behind where nothing is written. The leader looks "
-        "every half of the lag time."
+        "A follower is caught up while it is at the leader's LEO, so no follower of an idle partition falls behind. "
+        "The leader checks every half of the lag time."
     ),
 )
 claim(
@@ -78,8 +78,8 @@ claim(
     family=FAMILY,
     wording="A follower that has recovered is in the ISR again.",
     fact=(
-        "When it has come to the high watermark and to the start of the leader's epoch; in KRaft mode it must not "
-        "be fenced or shutting down either."
+        "When its LEO has reached the high watermark and the start offset of the leader's epoch; in KRaft mode its "
+        "broker must not be fenced or shutting down either."
     ),
 )
 claim(
@@ -87,8 +87,8 @@ claim(
     family=FAMILY,
     wording="With three replicas two brokers may die at once.",
     fact=(
-        "What was committed is kept. With min.insync.replicas=2, acks=all is refused then; from 3.7 on the high "
-        "watermark stands still, so that acks=1 is taken, but not readable."
+        "Committed records are kept. With min.insync.replicas=2, acks=all is refused then; from 3.7 on the high "
+        "watermark stands still, so that acks=1 is accepted, but not readable."
     ),
 )
 
@@ -96,7 +96,7 @@ claim(
 @claim_script(
     claims=[34],
     name="leader-writes",
-    shows="Only the leader takes writes: others answer NOT_LEADER_OR_FOLLOWER.",
+    shows="Only the leader accepts Produce: other replicas answer NOT_LEADER_OR_FOLLOWER.",
 )
 def only_leaders_take_writes(_: Setting, now: Situation) -> Steps[None]:
     """Followers refuse produce requests with any acks; the leader takes them."""
@@ -107,17 +107,17 @@ def only_leaders_take_writes(_: Setting, now: Situation) -> Steps[None]:
             refused = yield from write(follower, acks)
             expect(refused.error is Error.NOT_LEADER_OR_FOLLOWER, f"a follower refuses a write with acks={acks}")
         now, done = yield Write(broker=follower, acks=0)
-        expect(reply(done, Unanswered).closed, "a follower closes the connection of who writes with acks=0")
-    require(now.leader == leader, "nobody else should have been elected")
+        expect(reply(done, Unanswered).closed, "a follower closes the connection of a producer with acks=0")
+    require(now.leader == leader, "no other leader should have been elected")
     for broker in now.replicas:
-        expect((yield from log_end(broker)) == 1, "what followers refuse is in no log")
-    expect((yield from write(leader, acks=1)) == Produced(Error.NONE, 1), "the leader takes it")
+        expect((yield from log_end(broker)) == 1, "a refused record is in no log")
+    expect((yield from write(leader, acks=1)) == Produced(Error.NONE, 1), "the leader accepts it")
 
 
 @claim_script(
     claims=[41],
     name="hidden-above-high-watermark",
-    shows="Above the high watermark a fetch is answered with nothing, and past the log's end with an error.",
+    shows="A Fetch above the high watermark returns no records, and one past the LEO an error.",
 )
 def records_above_the_high_watermark_are_hidden(_: Setting, now: Situation) -> Steps[None]:
     """No follower can fetch, so the records that the leader appends stay above its high watermark."""
@@ -144,7 +144,7 @@ def records_above_the_high_watermark_are_hidden(_: Setting, now: Situation) -> S
 @claim_script(
     claims=[37],
     name="fetch-offset",
-    shows="A leader knows how far a follower has come by the offset that it asks for.",
+    shows="The leader learns a follower's LEO from the offset of its Fetch.",
 )
 def the_fetch_offset_tells_progress(_: Setting, now: Situation) -> Steps[None]:
     """The high watermark rises to the offset that every ISR member has fetched from, and no further."""
@@ -156,16 +156,16 @@ def the_fetch_offset_tells_progress(_: Setting, now: Situation) -> Steps[None]:
     yield from log_ends_at(quick, 2)
     now, told = yield from read(leader, 0)
     all_in_sync(now)
-    expect(told.high_watermark == 1, "who has not asked for offset 2 is not known to have what is before it")
+    expect(told.high_watermark == 1, "a follower that has not fetched from offset 2 does not count as having offset 1")
     yield from mended(leader, slow)
     yield from high_watermark_rises(leader, 2)
-    expect((yield from log_end(slow)) == 2, "who has asked for offset 2 has what is before it")
+    expect((yield from log_end(slow)) == 2, "a follower that has fetched from offset 2 has offset 1")
 
 
 @claim_script(
     claims=[40],
     name="exclusive-high-watermark",
-    shows="The high watermark is the offset after the last record that all of the ISR have.",
+    shows="The high watermark is the offset after the last record that every ISR member has.",
 )
 def the_high_watermark_is_exclusive(_: Setting, now: Situation) -> Steps[None]:
     """The high watermark is the offset after the last committed record: the smallest LEO in the ISR."""
@@ -186,18 +186,18 @@ def the_high_watermark_is_exclusive(_: Setting, now: Situation) -> Steps[None]:
     yield from log_ends_at(quick, 4)
     now, told = yield from read(leader, 3)
     all_in_sync(now)
-    expect(told.high_watermark == 3, "it stays while one of the ISR has not come further, and never goes back")
+    expect(told.high_watermark == 3, "it stays while an ISR member has not fetched further, and never goes back")
     yield from wait(Until.SHRUNK)
     now = yield from high_watermark_rises(leader, 4)
-    expect(slow not in now.isr, "it rises when that one has left the ISR")
+    expect(slow not in now.isr, "it rises when that member has left the ISR")
     now, told = yield from read(slow, 0)
-    expect(told.high_watermark == 3, "each replica tells its own")
+    expect(told.high_watermark == 3, "each replica returns its own high watermark")
 
 
 @claim_script(
     claims=[44],
     name="lag",
-    shows="A follower is out of sync after the lag time behind the log's end, and never where nothing is written.",
+    shows="A follower is out of sync after the lag time behind the leader's LEO, and never on an idle partition.",
 )
 def lag_is_time_behind_the_log_end(setting: Setting, now: Situation) -> Steps[None]:
     """A follower that does not fetch stays in the ISR until the leader appends a record."""
@@ -206,18 +206,16 @@ def lag_is_time_behind_the_log_end(setting: Setting, now: Situation) -> Steps[No
     cut, fetching = followers(now)
     yield from cut_off(leader, cut)
     now, _ = yield Idle(ms=2 * setting.lag_ms)
-    expect(now.isr == {leader, cut, fetching}, "who has all of the log is in sync, though it fetches no more")
+    expect(now.isr == {leader, cut, fetching}, "a follower at the LEO stays in the ISR, though it fetches no more")
     yield from write(leader, acks=1)
     now = yield from wait(Until.SHRUNK)
-    expect(
-        now.isr == {leader, fetching}, "who is behind the end for replica.lag.time.max.ms leaves the ISR, and only that"
-    )
+    expect(now.isr == {leader, fetching}, "only the follower behind the LEO for replica.lag.time.max.ms leaves the ISR")
 
 
 @claim_script(
     claims=[45],
     name="return-to-isr",
-    shows="A follower that has caught up is in the ISR again.",
+    shows="A follower that has caught up rejoins the ISR.",
 )
 def a_follower_that_catches_up_returns_to_the_isr(_: Setting, now: Situation) -> Steps[None]:
     """A follower leaves the ISR while it cannot fetch, and is back soon after it can."""
@@ -228,18 +226,18 @@ def a_follower_that_catches_up_returns_to_the_isr(_: Setting, now: Situation) ->
     yield from write(leader, acks=1)
     now = yield from wait(Until.SHRUNK)
     expect(now.isr == {leader, fetching}, "a follower that cannot fetch leaves the ISR")
-    expect((yield from log_end(cut)) == 1, "it lacks what was written since")
+    expect((yield from log_end(cut)) == 1, "it lacks the records appended since")
     yield from mended(leader, cut)
     now = yield from joined(cut)
     expect(now.leader == leader and now.isr == {leader, cut, fetching}, "it returns to the ISR by itself")
     now, told = yield from read(leader, 0)
-    expect((yield from log_end(cut)) >= told.high_watermark, "and has all that is committed")
+    expect((yield from log_end(cut)) >= told.high_watermark, "and has every committed record")
 
 
 @claim_script(
     claims=[49],
     name="two-deaths",
-    shows="Of three replicas one is enough to keep what was committed, but not to commit more.",
+    shows="One of three replicas is enough to keep committed records, but not to commit more.",
 )
 def one_of_three_replicas_keeps_committed_records(setting: Setting, now: Situation) -> Steps[None]:
     """The leader and one follower are killed; the other follower leads, below min.insync.replicas."""
@@ -250,14 +248,14 @@ def one_of_three_replicas_keeps_committed_records(setting: Setting, now: Situati
     yield Kill(broker=victim)
     yield from wait(Until.ALONE)
     now = yield from led()
-    expect(now.leader == survivor, "the one that is left leads")
+    expect(now.leader == survivor, "the replica that is left leads")
     now, told = yield from read(survivor, 0)
-    expect(values(told) == [0], "what was committed can be read")
+    expect(values(told) == [0], "the committed record can be read")
     refused = yield from write(survivor, acks=-1)
     expect(refused.error is Error.NOT_ENOUGH_REPLICAS, "acks=all is refused")
-    expect((yield from write(survivor, acks=1)) == Produced(Error.NONE, 1), "acks=1 is taken")
+    expect((yield from write(survivor, acks=1)) == Produced(Error.NONE, 1), "acks=1 is accepted")
     now, told = yield from read(survivor, 1)
-    require(now.isr == {survivor}, "nobody should have come back")
+    require(now.isr == {survivor}, "no other replica should have returned to the ISR")
     hidden = setting.parameters.hw_gate
     expect(bool(told.records) is not hidden, "and can be read only where the high watermark rises below the minimum")
     yield Start(broker=victim)
@@ -265,4 +263,4 @@ def one_of_three_replicas_keeps_committed_records(setting: Setting, now: Situati
     yield from joined(victim)
     yield from high_watermark_rises(survivor, 2)
     written = yield from write(survivor, acks=-1)
-    expect(written == Produced(Error.NONE, 2), "with two in the ISR acks=all is taken again")
+    expect(written == Produced(Error.NONE, 2), "with two replicas in the ISR acks=all is accepted again")

@@ -36,7 +36,7 @@ from lockstep.spec.cluster import ClusterSpec, Listener, Security
 from lockstep.wait import wait_until
 from lockstep.workload.load import Load
 from tests.cluster.security.attempts import SCRAM_OVER_TLS, TOPIC, produce
-from tests.cluster.security.searching import found_below, needles
+from tests.cluster.security.secret_search import found_below, needles
 
 if TYPE_CHECKING:
     from lockstep.pytest_plugin import RunScenario

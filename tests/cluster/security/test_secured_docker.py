@@ -10,7 +10,7 @@ from lockstep.clients.wire.connection import Connection
 from lockstep.cluster.docker import engine_available
 from lockstep.pytest_plugin import Clusters
 from tests.cluster.security.attempts import SCRAM_OVER_TLS, TOPIC, produce
-from tests.cluster.security.searching import found_below, needles
+from tests.cluster.security.secret_search import found_below, needles
 
 AVAILABLE, REASON = engine_available()
 

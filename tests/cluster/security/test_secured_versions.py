@@ -12,7 +12,7 @@ from lockstep.errors import AccessRefused
 from lockstep.pytest_plugin import Clusters
 from lockstep.spec.cluster import Mechanism, Mode, Security
 from tests.cluster.security.attempts import TOPIC, produce
-from tests.cluster.security.searching import found_below, needles
+from tests.cluster.security.secret_search import found_below, needles
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("secured-cluster"), pytest.mark.long]
 

@@ -1,4 +1,4 @@
-"""Looking for secrets where none may be."""
+"""A search for passwords and private keys in files where none may be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a report back as a browser would, far enough to ask what it says."""
+"""A report parsed back into elements, far enough for tests to find what it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reports about steps share, be they of a walk, of many or of scripts."""
+"""A run that the model judged step by step, as all reports about walks, scripts and counterexamples need it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T", bound=Judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stepped(Generic[T]):
+class SteppedRun(Generic[T]):
     """A run that was judged step by step while it was made, as far as all pages about such runs need it."""
 
     directory: Path

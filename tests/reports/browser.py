@@ -1,4 +1,4 @@
-"""What a page does in a real browser."""
+"""A browser page whose console messages, errors, dialogs and requests are recorded."""
 
 from __future__ import annotations
 
