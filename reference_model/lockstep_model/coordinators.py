@@ -12,7 +12,7 @@ from enum import StrEnum
 from lockstep_model.errors import Error
 
 
-class Coordinating(StrEnum):
+class CoordinatorState(StrEnum):
     """The state of a broker as coordinator of one group or transactional id."""
 
     ACTIVE = "active"
@@ -24,14 +24,14 @@ class Coordinating(StrEnum):
 
 
 _REFUSALS = {
-    Coordinating.ACTIVE: Error.NONE,
-    Coordinating.LOADING: Error.COORDINATOR_LOAD_IN_PROGRESS,
-    Coordinating.ELSEWHERE: Error.NOT_COORDINATOR,
-    Coordinating.STOPPED: Error.COORDINATOR_NOT_AVAILABLE,
+    CoordinatorState.ACTIVE: Error.NONE,
+    CoordinatorState.LOADING: Error.COORDINATOR_LOAD_IN_PROGRESS,
+    CoordinatorState.ELSEWHERE: Error.NOT_COORDINATOR,
+    CoordinatorState.STOPPED: Error.COORDINATOR_NOT_AVAILABLE,
 }
 
 
-def refusal(coordinating: Coordinating) -> Error:
+def refusal(coordinating: CoordinatorState) -> Error:
     """Error of a broker in this coordinator state, NONE if it is active.
 
     TransactionStateManager.getAndMaybeAddTransactionState, GroupCoordinator.validateGroupStatus,
@@ -40,17 +40,17 @@ def refusal(coordinating: Coordinating) -> Error:
     return _REFUSALS[coordinating]
 
 
-def heartbeat_refusal(coordinating: Coordinating) -> Error:
+def heartbeat_refusal(coordinating: CoordinatorState) -> Error:
     """Classic Heartbeat: a coordinator that is loading the group answers NONE (GroupCoordinator.handleHeartbeat)."""
-    return Error.NONE if coordinating is Coordinating.LOADING else refusal(coordinating)
+    return Error.NONE if coordinating is CoordinatorState.LOADING else refusal(coordinating)
 
 
-def sync_refusal(coordinating: Coordinating, *, new_coordinator: bool) -> Error:
+def sync_refusal(coordinating: CoordinatorState, *, new_coordinator: bool) -> Error:
     """Classic SyncGroup: while loading the old coordinator answers REBALANCE_IN_PROGRESS, so that members rejoin.
 
     GroupCoordinator.handleSyncGroup; the rebalance in progress was lost with the previous coordinator.
     """
-    if coordinating is Coordinating.LOADING and not new_coordinator:
+    if coordinating is CoordinatorState.LOADING and not new_coordinator:
         return Error.REBALANCE_IN_PROGRESS
     return refusal(coordinating)
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 ACKS_ALL = -1
 
 
-class Required(StrEnum):
+class Obligation(StrEnum):
     """What Kafka owes: a guarantee broken where it must hold is a violation, elsewhere it is permitted."""
 
     HELD = "held"
@@ -71,7 +71,7 @@ class Faults:
 class Requirement:
     """Whether a guarantee must hold, and the reason as half a sentence."""
 
-    required: Required
+    required: Obligation
     reason: str
 
 
@@ -80,7 +80,7 @@ class Row:
     """One condition of a guarantee; `because` may name fields of the configuration and of the faults."""
 
     when: Callable[[Configuration, Faults], bool]
-    required: Required
+    required: Obligation
     because: str
 
 
@@ -101,7 +101,7 @@ class Guarantee:
             if row.when(configuration, faults):
                 words = {"copies": _copies(configuration.min_isr), "configuration": configuration, "faults": faults}
                 return Requirement(required=row.required, reason=row.because.format(**words))
-        return Requirement(required=Required.HELD, reason="it is always promised")
+        return Requirement(required=Obligation.HELD, reason="it is always promised")
 
 
 def _copies(number: int) -> str:
@@ -121,40 +121,40 @@ def _one_of_many(configuration: Configuration) -> bool:
 COMMITTED_STAYS = (
     Row(
         when=lambda configuration, faults: faults.lossy >= configuration.min_isr,
-        required=Required.PERMITTED,
+        required=Obligation.PERMITTED,
         because="acks=all with min.insync.replicas={configuration.min_isr} promises {copies},"
         " and {faults.lossy} at once lost the end of their logs",
     ),
     Row(  # The last member of an ISR stays in it and leads again, however much of its log is gone (KIP-966).
         when=lambda configuration, faults: not configuration.elr and faults.isr_cut,
-        required=Required.PERMITTED,
+        required=Obligation.PERMITTED,
         because="all of an ISR lost the end of their logs at once, and without eligible leader replicas such a one may"
         " lead again",
     ),
     Row(
         when=lambda configuration, _: configuration.replication == 1,
-        required=Required.HELD,
+        required=Obligation.HELD,
         because="the only replica kept its log",
     ),
     Row(  # An election of a replica outside the ISR cuts the others back to its log (§2.2.7).
         when=lambda _, faults: faults.unclean,
-        required=Required.PERMITTED,
+        required=Obligation.PERMITTED,
         because="a replica was elected on request that may lack acknowledged records",
     ),
     Row(
         when=lambda configuration, faults: configuration.unclean and _moved(faults),
-        required=Required.PERMITTED,
+        required=Obligation.PERMITTED,
         because="unclean.leader.election.enable lets a replica be elected that lacks acknowledged records",
     ),
     Row(  # The controller counts unclean restarts, not lost bytes, and may then elect the last known leader (§2.3).
         when=lambda configuration, faults: configuration.elr and faults.crashed >= configuration.min_isr,
-        required=Required.PERMITTED,
+        required=Obligation.PERMITTED,
         because="eligible leader replicas are safe while fewer than min.insync.replicas={configuration.min_isr}"
         " brokers are down uncleanly, and {faults.crashed} were at once",
     ),
     Row(
         when=lambda *_: True,
-        required=Required.HELD,
+        required=Obligation.HELD,
         because="acks=all promises {copies}, one of which always leads",
     ),
 )
@@ -164,22 +164,22 @@ COMMITTED_STAYS = (
 STAYS = (
     Row(
         when=lambda configuration, _: configuration.acks == 0,
-        required=Required.NOT_APPLICABLE,
+        required=Obligation.NOT_APPLICABLE,
         because="acks=0 asks for no acknowledgement, so nothing was promised",
     ),
     Row(
         when=lambda configuration, faults: configuration.acks == 1 and faults.lossy > 0,
-        required=Required.PERMITTED,
+        required=Obligation.PERMITTED,
         because="acks=1 promises one copy, the leader's, and {faults.lossy} at once lost the end of their logs",
     ),
     Row(
         when=lambda configuration, faults: _one_of_many(configuration) and _moved(faults),
-        required=Required.PERMITTED,
+        required=Obligation.PERMITTED,
         because="acks=1 promises one copy, the leader's, which is gone when a replica without it is elected",
     ),
     Row(
         when=lambda configuration, _: _one_of_many(configuration),
-        required=Required.HELD,
+        required=Obligation.HELD,
         because="acks=1 promises one copy, the leader's, and no other leader was elected",
     ),
     *COMMITTED_STAYS,
@@ -215,12 +215,12 @@ GUARANTEES: tuple[Guarantee, ...] = (
         rows=(
             Row(
                 when=lambda configuration, _: not configuration.idempotent,
-                required=Required.PERMITTED,
+                required=Obligation.PERMITTED,
                 because="only idempotent writers are promised otherwise",
             ),
             Row(  # Idempotence is per producer id and epoch (§2.5), and librdkafka takes a new epoch after a time-out.
                 when=lambda _, faults: faults.given_up,
-                required=Required.PERMITTED,
+                required=Obligation.PERMITTED,
                 because="a client that gives up a record takes a new producer epoch and may itself send again what is"
                 " unanswered, which brokers cannot tell from new records",
             ),
@@ -248,12 +248,12 @@ GUARANTEES: tuple[Guarantee, ...] = (
 
 _UNTIL_VERSION_2 = Row(  # recipe 4.7, KAFKA-17754: a copy of a request is taken for one of the next transaction
     when=lambda configuration, faults: configuration.transaction_version < 2 and faults.delayed,
-    required=Required.PERMITTED,
+    required=Obligation.PERMITTED,
     because="before version 2 of transactions a request that is late can be taken for one of the next transaction",
 )
 _COMMITTED_ONLY = Row(
     when=lambda configuration, _: not configuration.read_committed,
-    required=Required.NOT_APPLICABLE,
+    required=Obligation.NOT_APPLICABLE,
     because="with isolation.level=read_uncommitted a reader is given everything",
 )
 
@@ -278,7 +278,7 @@ FURTHER: tuple[Guarantee, ...] = (
         rows=(
             Row(  # recipe 4.6: a hanging transaction
                 when=lambda configuration, faults: not configuration.verified and faults.delayed,
-                required=Required.PERMITTED,
+                required=Obligation.PERMITTED,
                 because="without verification a late batch opens a transaction that its coordinator knows nothing of",
             ),
             *COMMITTED_STAYS,
@@ -303,7 +303,7 @@ FURTHER: tuple[Guarantee, ...] = (
         rows=(
             Row(
                 when=lambda configuration, faults: configuration.assignment_epochs and faults.delayed,
-                required=Required.PERMITTED,
+                required=Obligation.PERMITTED,
                 because="a member's epoch does not rise when it releases a partition, so its late commit is taken",
             ),
             *COMMITTED_STAYS,

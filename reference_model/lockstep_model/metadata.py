@@ -26,7 +26,7 @@ class PartitionMetadata(NamedTuple):
     offline: Brokers = frozenset()
 
 
-class Described(NamedTuple):
+class PartitionMetadataResponse(NamedTuple):
     """A Metadata response for one partition, with the live brokers."""
 
     partition: PartitionMetadata

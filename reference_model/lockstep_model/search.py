@@ -107,8 +107,8 @@ class Expansion:
         asked = [one for one in machine.invariants if one.name in watched]
         self._transitions = [one for one in asked if isinstance(one, Transition)]
         self._checks = _Checks((one for one in asked if isinstance(one, Invariant)), self.packing)
-        self._canonical = _Canonical(machine.symmetry, self.packing, len(machine.initial)) if symmetric else None
-        self._active = _Active(machine.rules, self.packing)
+        self._canonical = _CanonicalStates(machine.symmetry, self.packing, len(machine.initial)) if symmetric else None
+        self._active = _ActiveRules(machine.rules, self.packing)
         self._agreed = NUMBER
         self._unsure: list[tuple[Effects, int]] = []
 
@@ -229,7 +229,7 @@ Readers: TypeAlias = list[tuple[int, Effects, Sequence[Rule]]]
 """The mask of the parts that are read, what is known by their values, and the rules that read them."""
 
 
-class _Active:
+class _ActiveRules:
     """Which rules can happen in a state, as far as the guards of its single parts tell.
 
     Each rule has a bit, and each value of a part the bits of those rules that it allows.
@@ -340,7 +340,7 @@ def mask_of(places: Iterable[int]) -> int:
     return sum(NUMBER << place * WIDTH for place in places)
 
 
-class _Canonical:
+class _CanonicalStates:
     """Of all states that are the same but for the names of replicas, the one with the smallest number."""
 
     def __init__(self, symmetry: Symmetry | None, packing: Packing, parts: int) -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_model.guarantees import ACKS_ALL, GUARANTEES, NAMED, Configuration, Faults, Required
+from lockstep_model.guarantees import ACKS_ALL, GUARANTEES, NAMED, Configuration, Faults, Obligation
 
-HELD, PERMITTED, NOT_APPLICABLE = Required.HELD, Required.PERMITTED, Required.NOT_APPLICABLE
+HELD, PERMITTED, NOT_APPLICABLE = Obligation.HELD, Obligation.PERMITTED, Obligation.NOT_APPLICABLE
 
 SAFE = Configuration(acks=ACKS_ALL, replication=3, min_isr=2)
 CALM = Faults(elections=0)
@@ -70,7 +70,7 @@ WITH_ACKS_ALL = [row for row in STAYS if isinstance(row.values[0], Configuration
 @pytest.mark.parametrize(("configuration", "faults", "required", "because"), STAYS)
 @pytest.mark.parametrize("name", ["no-lost-acks", "one-value-per-offset"])
 def test_what_is_acknowledged_stays(
-    name: str, configuration: Configuration, faults: Faults, required: Required, because: str
+    name: str, configuration: Configuration, faults: Faults, required: Obligation, because: str
 ) -> None:
     found = NAMED[name].required(configuration, faults)
 
@@ -80,7 +80,7 @@ def test_what_is_acknowledged_stays(
 
 @pytest.mark.parametrize(("configuration", "faults", "required", "because"), WITH_ACKS_ALL)
 def test_what_was_read_is_not_sent_again_as_long_as_it_stays(
-    configuration: Configuration, faults: Faults, required: Required, because: str
+    configuration: Configuration, faults: Faults, required: Obligation, because: str
 ) -> None:
     for acks in (ACKS_ALL, 0, 1):  # whoever reads a record is promised as much whatever its writer asked for
         found = NAMED["no-duplicates"].required(replace(configuration, acks=acks), faults)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_model.coordinators import Coordinating, heartbeat_refusal, refusal, sync_refusal, write_error
+from lockstep_model.coordinators import CoordinatorState, heartbeat_refusal, refusal, sync_refusal, write_error
 from lockstep_model.errors import Error
 
 
 @pytest.mark.parametrize(
     ("coordinating", "error", "heartbeat", "old_sync"),
     [
-        (Coordinating.ACTIVE, Error.NONE, Error.NONE, Error.NONE),
-        (Coordinating.LOADING, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NONE, Error.REBALANCE_IN_PROGRESS),
-        (Coordinating.ELSEWHERE, Error.NOT_COORDINATOR, Error.NOT_COORDINATOR, Error.NOT_COORDINATOR),
+        (CoordinatorState.ACTIVE, Error.NONE, Error.NONE, Error.NONE),
+        (CoordinatorState.LOADING, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NONE, Error.REBALANCE_IN_PROGRESS),
+        (CoordinatorState.ELSEWHERE, Error.NOT_COORDINATOR, Error.NOT_COORDINATOR, Error.NOT_COORDINATOR),
         (
-            Coordinating.STOPPED,
+            CoordinatorState.STOPPED,
             Error.COORDINATOR_NOT_AVAILABLE,
             Error.COORDINATOR_NOT_AVAILABLE,
             Error.COORDINATOR_NOT_AVAILABLE,
         ),
     ],
 )
-def test_refusals(coordinating: Coordinating, error: Error, heartbeat: Error, old_sync: Error) -> None:
+def test_refusals(coordinating: CoordinatorState, error: Error, heartbeat: Error, old_sync: Error) -> None:
     assert refusal(coordinating) is error
     assert heartbeat_refusal(coordinating) is heartbeat
     assert sync_refusal(coordinating, new_coordinator=False) is old_sync

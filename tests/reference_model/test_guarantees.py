@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_model.guarantees import FURTHER, GUARANTEES, NAMED, Configuration, Faults, Guarantee, Required
+from lockstep_model.guarantees import FURTHER, GUARANTEES, NAMED, Configuration, Faults, Guarantee, Obligation
 
 FURTHER_NAMED: dict[str, Guarantee] = {guarantee.name: guarantee for guarantee in FURTHER}
-HELD, PERMITTED, NOT_APPLICABLE = Required.HELD, Required.PERMITTED, Required.NOT_APPLICABLE
+HELD, PERMITTED, NOT_APPLICABLE = Obligation.HELD, Obligation.PERMITTED, Obligation.NOT_APPLICABLE
 
 SAFE = Configuration(replication=3, min_isr=2, read_committed=True)
 OLD = replace(SAFE, transaction_version=0)
@@ -38,7 +38,7 @@ CALM, LATE, CUT = Faults(elections=1), Faults(elections=1, delayed=True), Faults
         ("commits-in-order", replace(SAFE, assignment_epochs=True), CALM, HELD),
     ],
 )
-def test_what_is_promised(name: str, configuration: Configuration, faults: Faults, required: Required) -> None:
+def test_what_is_promised(name: str, configuration: Configuration, faults: Faults, required: Obligation) -> None:
     assert FURTHER_NAMED[name].required(configuration, faults).required is required
 
 

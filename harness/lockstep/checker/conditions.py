@@ -20,7 +20,7 @@ from lockstep.history.lines import CRASHED, ELECTED_UNCLEANLY, LOSSY
 from lockstep.history.schema import METADATA
 from lockstep.history.store import SealedHistory
 from lockstep.plan.plan import PLAN, Expectation, TopicPlan
-from lockstep_model.guarantees import NAMED, Configuration, Faults, Guarantee, Required, Requirement
+from lockstep_model.guarantees import NAMED, Configuration, Faults, Guarantee, Obligation, Requirement
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ class Conditions:
 
     def stays(self, log: int, acks: int) -> bool:
         """Whether Kafka guarantees that a record of this log, acknowledged with these acks, stays at its offset."""
-        return self.required(NAMED["no-lost-acks"], log, acks=acks, idempotent=True).required is Required.HELD
+        return self.required(NAMED["no-lost-acks"], log, acks=acks, idempotent=True).required is Obligation.HELD
 
 
 def read_conditions(r: int, run_directory: Path, history: SealedHistory) -> Conditions:

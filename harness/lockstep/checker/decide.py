@@ -16,10 +16,10 @@ from lockstep.checker.statistics import Statistics
 from lockstep.checker.verdict import ExpectationResult, GuaranteeResult
 from lockstep.history.schema import Role
 from lockstep.plan.plan import Expectation
-from lockstep_model.guarantees import ACKS_ALL, GUARANTEES, Guarantee, Required, Requirement
+from lockstep_model.guarantees import ACKS_ALL, GUARANTEES, Guarantee, Obligation, Requirement
 from lockstep_model.verdicts import RunVerdict
 
-HELD, NOT_APPLICABLE = Required.HELD.value, Required.NOT_APPLICABLE.value
+HELD, NOT_APPLICABLE = Obligation.HELD.value, Obligation.NOT_APPLICABLE.value
 
 _NAMES_SHOWN = 3
 _NEEDED_TABLES = ("processes", "operations", "records")
@@ -127,7 +127,7 @@ def _decide(
 ) -> GuaranteeResult:
     name, rule = guarantee.name, RULES[guarantee.name]
     violated, permitted, undecided = (found.get((name, effect), 0) for effect in (VIOLATED, PERMITTED, UNDECIDED))
-    excuses = list(dict.fromkeys(one.reason for one in requirements if one.required is not Required.HELD))
+    excuses = list(dict.fromkeys(one.reason for one in requirements if one.required is not Obligation.HELD))
     words = {
         "acknowledged": statistics.acknowledged,
         "read": statistics.read,
@@ -144,7 +144,7 @@ def _decide(
         return result(UNDECIDED, doubt)
     if permitted:
         return result(PERMITTED, "; ".join([rule.broken.format(count=permitted, **words), *excuses]))
-    if excuses and all(one.required is not Required.HELD for one in requirements):
+    if excuses and all(one.required is not Obligation.HELD for one in requirements):
         return result(NOT_APPLICABLE, f"it did not happen, though {excuses[0]}")
     return result(HELD, rule.held.format(**words))
 

@@ -20,7 +20,7 @@ from lockstep_model.transactions import invariants as promises
 from lockstep_model.transactions import machine as transactions
 from lockstep_model.transactions import mutants as guards
 from lockstep_model.transactions.coordinator import LAST_EPOCH
-from lockstep_model.transactions.state import Late
+from lockstep_model.transactions.state import LateRequest
 from lockstep_model.transactions.state import TransactionBounds as Transactions
 
 # --- Replication ----------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ CONTROLLER = (
 _ONE, _TWO, _ZOMBIE = (Transactions(transactions=each) for each in ((1, 0), (2, 0), (1, 1)))
 _TIMED_OUT = dataclasses.replace(_ONE, timeouts=1)
 _LAGGING = dataclasses.replace(_ONE, lagging=True, elections=1)
-_LATE_MARKER = dataclasses.replace(_TWO, late=frozenset({Late.MARKER}))
+_LATE_MARKER = dataclasses.replace(_TWO, late=frozenset({LateRequest.MARKER}))
 
 
 def _idempotence(bounds: idempotent_producer.IdempotenceBounds, mutant: str | None) -> Machine:

@@ -25,7 +25,7 @@ from lockstep.plan.plan import (
 )
 from lockstep.plan.targets import FollowerOf, LeaderOf, Target
 from lockstep.spec.cluster import ClusterSpec
-from lockstep_model.guarantees import ACKS_ALL, NAMED, Required
+from lockstep_model.guarantees import ACKS_ALL, NAMED, Obligation
 
 T = TypeVar("T")
 
@@ -153,9 +153,9 @@ class PlanBuilder:
         """State how a guarantee has to come out; a run where it does not is undecided, unless it is a violation."""
         if guarantee not in NAMED:
             raise UsageError(f"there is no guarantee {guarantee!r}; there are: {', '.join(NAMED)}")
-        if status not in [it.value for it in Required]:
-            raise UsageError(f"a guarantee can be expected to be {', '.join(Required)}, not {status!r}")
-        self._expectations.append(Expectation(guarantee=guarantee, status=Required(status)))
+        if status not in [it.value for it in Obligation]:
+            raise UsageError(f"a guarantee can be expected to be {', '.join(Obligation)}, not {status!r}")
+        self._expectations.append(Expectation(guarantee=guarantee, status=Obligation(status)))
 
     def upgrade(self, to: str) -> None:
         """Upgrade every node to another Kafka version, one after the other."""
@@ -168,9 +168,7 @@ class PlanBuilder:
     def build(self) -> Plan:
         """The plan, its holds stretched together to the length that the user wants."""
         if not self._topics or not any(isinstance(workload, Write) for workload in self._workloads):
-            raise UsageError(
-                f"scenario {self._scenario} has no topic or no writer: there would be nothing to judge"
-            )
+            raise UsageError(f"scenario {self._scenario} has no topic or no writer: there would be nothing to judge")
         steps = self._steps if self.seconds is None else _stretched(self._steps, self.seconds)
         return Plan(
             scenario=self._scenario,

@@ -15,7 +15,7 @@ import msgspec
 
 from lockstep.errors import UsageError
 from lockstep.plan.targets import Target
-from lockstep_model.guarantees import ACKS_ALL, Required
+from lockstep_model.guarantees import ACKS_ALL, Obligation
 
 PLAN_VERSION = 2
 READABLE_VERSIONS = (1, PLAN_VERSION)
@@ -131,7 +131,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """The expected status of a guarantee; if it comes out otherwise, the scenario missed its purpose."""
 
     guarantee: str
-    status: Required
+    status: Obligation
 
     def __str__(self) -> str:
         return f"{self.guarantee} {self.status}"

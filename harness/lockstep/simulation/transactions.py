@@ -21,7 +21,7 @@ from lockstep_model.transactions.coordinator import (
     EndTxn,
     InitProducerId,
     Producer,
-    Transactional,
+    TransactionMetadata,
     abort_timed_out,
     add_partitions,
     complete,
@@ -101,7 +101,7 @@ class _Session:
     span_ns: int = 0
     now_ns: int = 0
     process: int = 0
-    state: Transactional | None = None
+    state: TransactionMetadata | None = None
     producer: Producer = field(default=Producer(-1, -1))
 
     def run(self, start_ns: int, end_ns: int, number: int) -> Iterator[Transaction]:

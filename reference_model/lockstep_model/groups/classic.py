@@ -13,7 +13,7 @@ from lockstep_model.groups.generations import (
     NOTHING,
     UNKNOWN_MEMBER,
     Answer,
-    Choose,
+    Chooser,
     ClassicGroup,
     ClassicMember,
     GroupState,
@@ -21,7 +21,7 @@ from lockstep_model.groups.generations import (
     MemberId,
     Partitions,
     Protocol,
-    Released,
+    ReleasedResponses,
     Step,
     SyncAnswer,
     complete_when_joined,
@@ -75,13 +75,13 @@ class LeaveGroup(NamedTuple):
     members: tuple[tuple[MemberId, str | None], ...]
 
 
-class Handled(NamedTuple):
+class ClassicResult(NamedTuple):
     """The group after a request, with the responses to send."""
 
     group: ClassicGroup
     answer: Answer | None
     """The response; None while the request waits."""
-    released: Released = ()
+    released: ReleasedResponses = ()
     """Responses to waiting requests of other members."""
 
 
@@ -97,37 +97,37 @@ def validate(group: ClassicGroup, member: MemberId, instance: str | None) -> Err
 
 
 def join(
-    group: ClassicGroup, request: JoinGroup, *, new_id: MemberId, parameters: GroupParameters, choose: Choose = min
-) -> Handled:
+    group: ClassicGroup, request: JoinGroup, *, new_id: MemberId, parameters: GroupParameters, choose: Chooser = min
+) -> ClassicResult:
     """JoinGroup (GroupMetadataManager.classicGroupJoinToClassicGroup); `new_id` is the next generated member id."""
     if not _has_room(group, request.member, parameters):
         group = remove(group, request.member, choose)
-        return Handled(group, JoinAnswer(Error.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
+        return ClassicResult(group, JoinAnswer(Error.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
     if not _supports(group, request):
-        return Handled(group, JoinAnswer(Error.INCONSISTENT_GROUP_PROTOCOL, request.member))
+        return ClassicResult(group, JoinAnswer(Error.INCONSISTENT_GROUP_PROTOCOL, request.member))
     if request.member != UNKNOWN_MEMBER:
         return _join_again(group, request, parameters, choose)
     if request.instance is None:  # the member joins again with its new id (KIP-394)
         group = group._replace(pending=group.pending | {new_id})
-        return Handled(group, JoinAnswer(Error.MEMBER_ID_REQUIRED, new_id))
+        return ClassicResult(group, JoinAnswer(Error.MEMBER_ID_REQUIRED, new_id))
     current = group.of_instance(request.instance)
     if current is None:
         return _add(group, new_id, request, parameters, choose)
     return _replace_instance(group, current, new_id, request, parameters, choose)
 
 
-def sync(group: ClassicGroup, request: SyncGroup) -> Handled:
+def sync(group: ClassicGroup, request: SyncGroup) -> ClassicResult:
     """SyncGroup: followers wait for the leader's assignment (GroupMetadataManager.classicGroupSyncToClassicGroup)."""
     error = _refused_sync(group, request)
     member = group.member(request.member)
     if error is not Error.NONE or member is None:
-        return Handled(group, SyncAnswer(error))
+        return ClassicResult(group, SyncAnswer(error))
     group = group._replace(unsynced=group.unsynced - {member.id})
     if group.state is GroupState.STABLE:
-        return Handled(group, SyncAnswer(Error.NONE, member.assignment))
+        return ClassicResult(group, SyncAnswer(Error.NONE, member.assignment))
     group = group.keep(member._replace(syncing=True))
     if member.id != group.leader:
-        return Handled(group, None)
+        return ClassicResult(group, None)
     return _assign(group, member.id, dict(request.assignments))
 
 
@@ -142,15 +142,15 @@ def heartbeat(group: ClassicGroup, request: Heartbeat, *, parameters: GroupParam
 
 
 def leave(
-    group: ClassicGroup, request: LeaveGroup, *, parameters: GroupParameters, choose: Choose = min
-) -> tuple[ClassicGroup, tuple[Error, ...], Released]:
+    group: ClassicGroup, request: LeaveGroup, *, parameters: GroupParameters, choose: Chooser = min
+) -> tuple[ClassicGroup, tuple[Error, ...], ReleasedResponses]:
     """LeaveGroup: an error per member, one rebalance for all (GroupMetadataManager.classicGroupLeaveToClassicGroup).
 
     The old coordinator starts no rebalance when a pending member leaves
     (GroupCoordinator.removePendingMemberAndUpdateGroup).
     """
     errors = []
-    released: Released = ()
+    released: ReleasedResponses = ()
     missed = False
     for member_id, instance in request.members:
         by_instance = group.of_instance(instance) if member_id == UNKNOWN_MEMBER else None
@@ -192,25 +192,25 @@ def _supports(group: ClassicGroup, request: JoinGroup) -> bool:
     )
 
 
-def _join_again(group: ClassicGroup, request: JoinGroup, parameters: GroupParameters, choose: Choose) -> Handled:
+def _join_again(group: ClassicGroup, request: JoinGroup, parameters: GroupParameters, choose: Chooser) -> ClassicResult:
     """JoinGroup with a member id (GroupMetadataManager.classicGroupJoinExistingMember)."""
     if request.member in group.pending:
         return _add(group, request.member, request, parameters, choose)
     error = validate(group, request.member, request.instance)
     member = group.member(request.member)
     if error is not Error.NONE or member is None:
-        return Handled(group, JoinAnswer(error, request.member))
+        return ClassicResult(group, JoinAnswer(error, request.member))
     unchanged = member.protocols == request.protocols
     if group.state is GroupState.COMPLETING_REBALANCE and unchanged:  # its JoinGroup response may be lost
-        return Handled(group, joined(group, member.id))
+        return ClassicResult(group, joined(group, member.id))
     if group.state is GroupState.STABLE and unchanged and member.id != group.leader:  # the leader forces a rebalance
-        return Handled(group, joined(group, member.id))
+        return ClassicResult(group, joined(group, member.id))
     return _wait(group, member._replace(protocols=request.protocols), parameters, choose)
 
 
 def _add(
-    group: ClassicGroup, member_id: MemberId, request: JoinGroup, parameters: GroupParameters, choose: Choose
-) -> Handled:
+    group: ClassicGroup, member_id: MemberId, request: JoinGroup, parameters: GroupParameters, choose: Chooser
+) -> ClassicResult:
     """A new member joins, which starts a rebalance (GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin)."""
     member = ClassicMember(member_id, request.instance, request.protocols, new=True)
     group = group._replace(
@@ -221,7 +221,7 @@ def _add(
     return _wait(group, member, parameters, choose)
 
 
-def _wait(group: ClassicGroup, member: ClassicMember, parameters: GroupParameters, choose: Choose) -> Handled:
+def _wait(group: ClassicGroup, member: ClassicMember, parameters: GroupParameters, choose: Chooser) -> ClassicResult:
     """The member's JoinGroup waits for the next generation (updateMemberThenRebalanceOrCompleteJoin)."""
     group, released = rebalance(group.keep(member._replace(joining=True)), parameters, choose)
     return _outcome(group, member.id, released)
@@ -233,12 +233,12 @@ def _replace_instance(
     new_id: MemberId,
     request: JoinGroup,
     parameters: GroupParameters,
-    choose: Choose,
-) -> Handled:
+    choose: Chooser,
+) -> ClassicResult:
     """A static member rejoins with a new member id (KIP-345; updateStaticMemberThenRebalanceOrCompleteJoin)."""
     if not parameters.guards(NEW_ID_FOR_INSTANCE):
         new_id = old.id
-    fenced: Released = ()  # waiting requests with the old member id
+    fenced: ReleasedResponses = ()  # waiting requests with the old member id
     if old.joining:
         fenced += ((old.id, JoinAnswer(Error.FENCED_INSTANCE_ID, old.id)),)
     if old.syncing:
@@ -249,7 +249,7 @@ def _replace_instance(
     group = group._replace(members=others, leader=leader).keep(member)
     if group.state is GroupState.STABLE and keeps_protocol(group, choose):  # same protocol: no rebalance (KIP-345)
         answer = joined(group, new_id, skip_assignment=leader == new_id)
-        return Handled(group.keep(member._replace(joining=False)), answer, fenced)
+        return ClassicResult(group.keep(member._replace(joining=False)), answer, fenced)
     if group.state is GroupState.PREPARING_REBALANCE:
         step = complete_when_joined(group, parameters, choose)
     else:  # the leader's assignment may name the old member id
@@ -270,7 +270,7 @@ def _refused_sync(group: ClassicGroup, request: SyncGroup) -> Error:
     return Error.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else Error.NONE
 
 
-def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, Partitions]) -> Handled:
+def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, Partitions]) -> ClassicResult:
     """The leader's assignment makes the group Stable; members it does not name get no partitions.
 
     setAndPropagateAssignment.
@@ -286,7 +286,7 @@ def _assign(group: ClassicGroup, leader: MemberId, assignments: dict[MemberId, P
     return _outcome(group, leader, released)
 
 
-def _outcome(group: ClassicGroup, asker: MemberId, released: Released) -> Handled:
+def _outcome(group: ClassicGroup, asker: MemberId, released: ReleasedResponses) -> ClassicResult:
     """Splits the response to the sender from the responses to other members."""
     own = next((answer for member_id, answer in released if member_id == asker), None)
-    return Handled(group, own, tuple(to for to in released if to[0] != asker))
+    return ClassicResult(group, own, tuple(to for to in released if to[0] != asker))

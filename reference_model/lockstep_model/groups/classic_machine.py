@@ -30,7 +30,7 @@ from lockstep_model.groups.generations import (
     JoinAnswer,
     MemberId,
     Partitions,
-    Released,
+    ReleasedResponses,
     Step,
     SyncAnswer,
 )
@@ -76,7 +76,7 @@ class ClassicConsumer(NamedTuple):
 
 Mail: TypeAlias = frozenset[tuple[MemberId, Answer]]
 """Answers on their way, with the ids that they were asked for with, or that were made up; one for each at most."""
-Out: TypeAlias = frozenset[MemberId]
+RemovedMembers: TypeAlias = frozenset[MemberId]
 """Who was put out when its time had passed, or replaced: for the invariants only."""
 
 
@@ -150,7 +150,7 @@ class _Actions:
             arrival = f"the commit of {self.name} arrives"
             yield Rule(name=arrival, reads=(self.place, GROUP, OFFSETS), effect=self.commit_arrives)
 
-    def joins(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
+    def joins(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail, out: RemovedMembers) -> Outcomes:
         """Join, first for an id and then with it; a static member is given its id when it joins."""
         new = consumer.member == UNKNOWN_MEMBER
         if new and consumer.ids == self.bounds.ids:
@@ -203,7 +203,7 @@ class _Actions:
             mail = self._deliver(mail, consumer.member, None, released)
             yield ClassicConsumer(ids=consumer.ids, commit=consumer.commit), group, mail
 
-    def session_expires(self, group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
+    def session_expires(self, group: ClassicGroup, mail: Mail, out: RemovedMembers) -> Outcomes:
         for member_id in (*group.ids(), *sorted(group.pending)):
             if member_id.startswith(self.name):
                 step = generations.session_expires(group, member_id, parameters=self.parameters)
@@ -226,9 +226,9 @@ class _Actions:
     def _without(self, mail: Mail) -> Mail:
         return frozenset(item for item in mail if not item[0].startswith(self.name))
 
-    def _deliver(self, mail: Mail, asker: MemberId, answer: Answer | None, released: Released) -> Mail:
+    def _deliver(self, mail: Mail, asker: MemberId, answer: Answer | None, released: ReleasedResponses) -> Mail:
         """The mail with these answers; what this consumer has not heard before it asked again is lost."""
-        own: Released = ((asker, answer),) if answer is not None else ()
+        own: ReleasedResponses = ((asker, answer),) if answer is not None else ()
         return _send(self._without(mail), released + own)
 
 
@@ -274,11 +274,11 @@ def _is_in(consumer: ClassicConsumer) -> bool:
 def _coordinator_rules(parameters: GroupParameters, bounds: ClassicBounds) -> Iterator[Rule]:
     """What the coordinator does when time passes, and simple commits."""
 
-    def join_time_passes(group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
+    def join_time_passes(group: ClassicGroup, mail: Mail, out: RemovedMembers) -> Outcomes:
         late = frozenset(member.id for member in group.members if not member.joining)  # static ones stay, and are late
         return _put_out(group, mail, out | late, generations.join_time_passes(group), bounds)
 
-    def sync_time_passes(group: ClassicGroup, mail: Mail, out: Out) -> Outcomes:
+    def sync_time_passes(group: ClassicGroup, mail: Mail, out: RemovedMembers) -> Outcomes:
         return _put_out(group, mail, out, generations.sync_time_passes(group, parameters=parameters), bounds)
 
     def simple_commit(group: ClassicGroup, offsets: Offsets) -> Outcomes:
@@ -292,13 +292,15 @@ def _coordinator_rules(parameters: GroupParameters, bounds: ClassicBounds) -> It
         yield Rule(name="a simple consumer commits", reads=(GROUP, OFFSETS), effect=simple_commit)
 
 
-def _put_out(before: ClassicGroup, mail: Mail, out: Out, step: Step | None, bounds: ClassicBounds) -> Outcomes:
+def _put_out(
+    before: ClassicGroup, mail: Mail, out: RemovedMembers, step: Step | None, bounds: ClassicBounds
+) -> Outcomes:
     if step is not None and step.group.generation <= bounds.generations:
         gone = frozenset(before.ids()) - frozenset(step.group.ids())
         yield step.group, _send(mail, step.released), out | gone
 
 
-def _send(mail: Mail, answers: Released) -> Mail:
+def _send(mail: Mail, answers: ReleasedResponses) -> Mail:
     asked = {member_id for member_id, _ in answers}
     return frozenset(item for item in mail if item[0] not in asked) | frozenset(answers)
 
@@ -313,7 +315,7 @@ def _pair_invariants(one: _Actions, other: _Actions, parameters: GroupParameters
         both = current(group, one, mine) and current(group, other, yours)
         return not both or not mine.owned & yours.owned
 
-    def was_put_out(mine: ClassicConsumer, yours: ClassicConsumer, out: Out) -> bool:
+    def was_put_out(mine: ClassicConsumer, yours: ClassicConsumer, out: RemovedMembers) -> bool:
         return not mine.owned & yours.owned or bool({mine.member, yours.member} & out)
 
     def owns(consumer: ClassicConsumer) -> bool:

@@ -26,7 +26,7 @@ Partition: TypeAlias = int
 Partitions: TypeAlias = frozenset[Partition]
 NOTHING: Partitions = frozenset()
 
-Choose: TypeAlias = Callable[[Iterable[str]], str]
+Chooser: TypeAlias = Callable[[Iterable[str]], str]
 """Kafka takes the first entry of a hash map when it picks a group leader, or a protocol among those with equal votes.
 In lockstep with a cluster the caller passes what the cluster picked."""
 
@@ -122,7 +122,7 @@ class SyncAnswer(NamedTuple):
 
 
 Answer: TypeAlias = JoinAnswer | SyncAnswer
-Released: TypeAlias = tuple[tuple[MemberId, Answer], ...]
+ReleasedResponses: TypeAlias = tuple[tuple[MemberId, Answer], ...]
 """Responses to requests of these members that waited until now."""
 
 
@@ -130,7 +130,7 @@ class Step(NamedTuple):
     """A group after an event, with the responses it releases."""
 
     group: ClassicGroup
-    released: Released = ()
+    released: ReleasedResponses = ()
 
 
 def joined(group: ClassicGroup, member_id: MemberId, *, skip_assignment: bool = False) -> JoinAnswer:
@@ -141,16 +141,16 @@ def joined(group: ClassicGroup, member_id: MemberId, *, skip_assignment: bool = 
     )
 
 
-def rebalance(group: ClassicGroup, parameters: GroupParameters, choose: Choose) -> Step:
+def rebalance(group: ClassicGroup, parameters: GroupParameters, choose: Chooser) -> Step:
     """Starts a rebalance, or completes the join phase if all have joined (maybePrepareRebalanceOrCompleteJoin)."""
     if group.state is GroupState.PREPARING_REBALANCE:
         return complete_when_joined(group, parameters, choose)
     return prepare(group, parameters, choose)
 
 
-def prepare(group: ClassicGroup, parameters: GroupParameters, choose: Choose) -> Step:
+def prepare(group: ClassicGroup, parameters: GroupParameters, choose: Chooser) -> Step:
     """PreparingRebalance: members have to rejoin (GroupMetadataManager.prepareRebalance)."""
-    released: Released = ()
+    released: ReleasedResponses = ()
     if group.state is GroupState.COMPLETING_REBALANCE:  # members that wait for an assignment have to rejoin
         released = tuple(
             (member.id, SyncAnswer(Error.REBALANCE_IN_PROGRESS)) for member in group.members if member.syncing
@@ -163,7 +163,7 @@ def prepare(group: ClassicGroup, parameters: GroupParameters, choose: Choose) ->
     return Step(step.group, released + step.released)
 
 
-def complete_when_joined(group: ClassicGroup, parameters: GroupParameters, choose: Choose) -> Step:
+def complete_when_joined(group: ClassicGroup, parameters: GroupParameters, choose: Chooser) -> Step:
     """Completes the join phase once all members have joined (GroupMetadataManager.maybeCompleteJoinPhase)."""
     if group.state is not GroupState.PREPARING_REBALANCE or group.initial:
         return Step(group)
@@ -172,7 +172,7 @@ def complete_when_joined(group: ClassicGroup, parameters: GroupParameters, choos
     return complete_join(group, choose)
 
 
-def complete_join(group: ClassicGroup, choose: Choose) -> Step:
+def complete_join(group: ClassicGroup, choose: Chooser) -> Step:
     """The next generation begins, without dynamic members that did not rejoin (completeClassicGroupJoin)."""
     for member in group.members:
         if not member.joining and member.instance is None:  # static members stay until their session expires (KIP-345)
@@ -190,7 +190,7 @@ def complete_join(group: ClassicGroup, choose: Choose) -> Step:
     return Step(group._replace(members=members, unsynced=frozenset(group.ids())), released)
 
 
-def remove(group: ClassicGroup, member_id: MemberId, choose: Choose) -> ClassicGroup:
+def remove(group: ClassicGroup, member_id: MemberId, choose: Chooser) -> ClassicGroup:
     """The group without this member; if it was the leader, another member is (ClassicGroup.remove)."""
     members = tuple(member for member in group.members if member.id != member_id)
     leader = group.leader
@@ -200,13 +200,13 @@ def remove(group: ClassicGroup, member_id: MemberId, choose: Choose) -> ClassicG
     return group._replace(members=members, leader=leader, pending=group.pending - gone, unsynced=group.unsynced - gone)
 
 
-def keeps_protocol(group: ClassicGroup, choose: Choose) -> bool:
+def keeps_protocol(group: ClassicGroup, choose: Chooser) -> bool:
     """Whether the members' votes would select the present protocol again (ClassicGroup.selectProtocol)."""
     return _selected(group.members, choose) == group.protocol
 
 
 def session_expires(
-    group: ClassicGroup, member_id: MemberId, *, parameters: GroupParameters, choose: Choose = min
+    group: ClassicGroup, member_id: MemberId, *, parameters: GroupParameters, choose: Chooser = min
 ) -> Step | None:
     """A member's session times out (GroupMetadataManager.expireClassicGroupMemberHeartbeat)."""
     if member_id in group.pending:
@@ -215,7 +215,7 @@ def session_expires(
     member = group.member(member_id)
     if member is None or (not member.new and (member.joining or member.syncing)):  # a waiting request keeps the session
         return None
-    released: Released = ()
+    released: ReleasedResponses = ()
     if member.joining:
         released = ((member_id, JoinAnswer(Error.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER)),)
     group = remove(group, member_id, choose)
@@ -226,7 +226,7 @@ def session_expires(
     return Step(step.group, released + step.released)
 
 
-def join_time_passes(group: ClassicGroup, *, choose: Choose = min) -> Step | None:
+def join_time_passes(group: ClassicGroup, *, choose: Chooser = min) -> Step | None:
     """The join phase ends by rebalance timeout, or the first one by group.initial.rebalance.delay.ms (KIP-134).
 
     GroupMetadataManager.completeClassicGroupJoin.
@@ -234,7 +234,7 @@ def join_time_passes(group: ClassicGroup, *, choose: Choose = min) -> Step | Non
     return complete_join(group, choose) if group.state is GroupState.PREPARING_REBALANCE else None
 
 
-def sync_time_passes(group: ClassicGroup, *, parameters: GroupParameters, choose: Choose = min) -> Step | None:
+def sync_time_passes(group: ClassicGroup, *, parameters: GroupParameters, choose: Chooser = min) -> Step | None:
     """Members without SyncGroup within the rebalance timeout are removed (expirePendingSync, KAFKA-12890)."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.unsynced:
         return None
@@ -248,7 +248,7 @@ def _may_complete(group: ClassicGroup) -> bool:
     return group.state is GroupState.PREPARING_REBALANCE and group.all_joined()
 
 
-def _joined_leader(group: ClassicGroup, choose: Choose) -> MemberId | None:
+def _joined_leader(group: ClassicGroup, choose: Chooser) -> MemberId | None:
     """The leader if it has rejoined, else another member that has (ClassicGroup.maybeElectNewJoinedLeader)."""
     joining = tuple(member.id for member in group.members if member.joining)
     if group.leader in joining:
@@ -256,7 +256,7 @@ def _joined_leader(group: ClassicGroup, choose: Choose) -> MemberId | None:
     return choose(joining) if joining else None
 
 
-def _selected(members: tuple[ClassicMember, ...], choose: Choose) -> str | None:
+def _selected(members: tuple[ClassicMember, ...], choose: Chooser) -> str | None:
     """The protocol with most votes among those that all members support (ClassicGroup.selectProtocol)."""
     if not members:
         return None

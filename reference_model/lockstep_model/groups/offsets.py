@@ -60,7 +60,7 @@ class FetchedOffset(NamedTuple):
     offset: int = NO_OFFSET
 
 
-class Pending(NamedTuple):
+class PendingOffset(NamedTuple):
     """An offset that waits for the end of its transaction."""
 
     producer: ProducerId
@@ -74,14 +74,14 @@ class Offsets(NamedTuple):
     """What one group has committed."""
 
     committed: tuple[tuple[Partition, int], ...] = ()
-    pending: tuple[Pending, ...] = ()
+    pending: tuple[PendingOffset, ...] = ()
     """In the order of their records."""
 
     def of(self, partition: Partition) -> int:
         return dict(self.committed).get(partition, NO_OFFSET)
 
 
-class Committed(NamedTuple):
+class CommitResult(NamedTuple):
     """After a commit; the group may have come into being with it."""
 
     group: Group | None
@@ -89,21 +89,23 @@ class Committed(NamedTuple):
     error: Error
 
 
-def commit(group: Group | None, offsets: Offsets, request: OffsetCommit, *, parameters: GroupParameters) -> Committed:
+def commit(
+    group: Group | None, offsets: Offsets, request: OffsetCommit, *, parameters: GroupParameters
+) -> CommitResult:
     """OffsetMetadataManager.commitOffset and commitTransactionalOffset: all of a request is taken, or nothing."""
     error = _refused(group, request, parameters)
     if request.producer is not None and error is Error.STALE_MEMBER_EPOCH:  # producers do not know epochs of members
         error = Error.ILLEGAL_GENERATION
     if error is not Error.NONE:
-        return Committed(group, offsets, error)
+        return CommitResult(group, offsets, error)
     for partition, offset in request.offsets:
         if request.producer is None or not parameters.guards(PENDING_UNTIL_MARKER):
             offsets = _store(offsets, partition, offset)
         else:
-            entry = Pending(request.producer, partition, offset)
+            entry = PendingOffset(request.producer, partition, offset)
             others = tuple(one for one in offsets.pending if one[:2] != entry[:2])
             offsets = offsets._replace(pending=(*others, entry))
-    return Committed(ClassicGroup() if group is None else group, offsets, Error.NONE)
+    return CommitResult(ClassicGroup() if group is None else group, offsets, Error.NONE)
 
 
 def end_transaction(offsets: Offsets, producer: ProducerId, *, committed: bool, parameters: GroupParameters) -> Offsets:
@@ -132,7 +134,7 @@ def fetch(group: Group | None, offsets: Offsets, request: OffsetFetch, *, parame
     return FetchedOffset(Error.NONE, offsets.of(request.partition))
 
 
-def _store(offsets: Offsets, partition: Partition, offset: int, before: Pending | None = None) -> Offsets:
+def _store(offsets: Offsets, partition: Partition, offset: int, before: PendingOffset | None = None) -> Offsets:
     """An offset counts, and with it what is pending for its partition in records before its own does not."""
     earlier = offsets.pending[: offsets.pending.index(before)] if before in offsets.pending else offsets.pending
     later = offsets.pending[len(earlier) :]

@@ -50,11 +50,11 @@ class OffsetProducer(NamedTuple):
     """The last that it sent in the transaction."""
 
 
-Decided: TypeAlias = frozenset[int]
+DecidedOffsets: TypeAlias = frozenset[int]
 """The offsets that count by right."""
 
 
-class Reading(NamedTuple):
+class OffsetReading(NamedTuple):
     """What a reader saw, and the newest offset that counted by right when it did."""
 
     answer: FetchedOffset = FetchedOffset(Error.NONE)
@@ -69,7 +69,7 @@ def pending_machine(parameters: GroupParameters, *, producers: int = 2, commits:
     """So many producers and a plain consumer, which commit so often in all."""
     actions = _Actions(parameters, commits)
     return Machine(
-        initial=(Offsets(), 0, frozenset(), Reading(), *(OffsetProducer() for _ in range(producers))),
+        initial=(Offsets(), 0, frozenset(), OffsetReading(), *(OffsetProducer() for _ in range(producers))),
         rules=(
             *actions.plain_rules(),
             *(rule for producer in range(producers) for rule in actions.rules_of(producer)),
@@ -103,7 +103,7 @@ class _Actions(NamedTuple):
                 after = commit(GROUP, offsets, request, parameters=self.parameters).offsets
                 yield OffsetProducer(Transaction.OPEN, count), after, count + 1
 
-        def decides(transaction: OffsetProducer, decided: Decided) -> Outcomes:
+        def decides(transaction: OffsetProducer, decided: DecidedOffsets) -> Outcomes:
             """EndTxn; from here on the offset counts by right, or never will."""
             if transaction.transaction is Transaction.OPEN:
                 yield transaction._replace(transaction=Transaction.ABORTING), decided
@@ -121,26 +121,26 @@ class _Actions(NamedTuple):
         yield Rule(name=f"producer {producer} ends its transaction", reads=(place, DECIDED), effect=decides)
         yield Rule(name=f"the marker of producer {producer} arrives", reads=(place, OFFSETS), effect=marker_arrives)
 
-    def commit(self, offsets: Offsets, count: int, decided: Decided) -> Outcomes:
+    def commit(self, offsets: Offsets, count: int, decided: DecidedOffsets) -> Outcomes:
         if count < self.commits:
             request = OffsetCommit(((PARTITION, count),))
             after = commit(GROUP, offsets, request, parameters=self.parameters).offsets
             yield after, count + 1, decided | {count}
 
-    def fetch(self, _: Reading, offsets: Offsets, decided: Decided, *, stable: bool) -> Outcomes:
+    def fetch(self, _: OffsetReading, offsets: Offsets, decided: DecidedOffsets, *, stable: bool) -> Outcomes:
         request = OffsetFetch(PARTITION, require_stable=stable)
         answer = fetch(GROUP, offsets, request, parameters=self.parameters)
-        yield Reading(answer, max(decided, default=NO_OFFSET), stable), offsets, decided
+        yield OffsetReading(answer, max(decided, default=NO_OFFSET), stable), offsets, decided
 
 
-def _only_committed_counts(offsets: Offsets, decided: Decided) -> bool:
+def _only_committed_counts(offsets: Offsets, decided: DecidedOffsets) -> bool:
     return {offset for _, offset in offsets.committed} <= decided
 
 
-def _only_committed_is_read(reading: Reading, decided: Decided) -> bool:
+def _only_committed_is_read(reading: OffsetReading, decided: DecidedOffsets) -> bool:
     return reading.answer.offset in decided | {NO_OFFSET}
 
 
-def _stable_is_newest(reading: Reading) -> bool:
+def _stable_is_newest(reading: OffsetReading) -> bool:
     refused = reading.answer.error is Error.UNSTABLE_OFFSET_COMMIT
     return not reading.stable or refused or reading.answer.offset >= reading.newest

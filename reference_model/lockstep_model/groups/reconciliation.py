@@ -23,7 +23,7 @@ class MemberState(StrEnum):
     UNRELEASED_PARTITIONS = "unreleased-partitions"
 
 
-Assigned: TypeAlias = frozenset[tuple[Partition, int]]
+AssignedPartitions: TypeAlias = frozenset[tuple[Partition, int]]
 """Partitions, each with the member epoch in which it was assigned (KIP-1251)."""
 
 
@@ -36,8 +36,8 @@ class ConsumerMember(NamedTuple):
     epoch: int = 0
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE
-    assigned: Assigned = frozenset()
-    revoking: Assigned = frozenset()
+    assigned: AssignedPartitions = frozenset()
+    revoking: AssignedPartitions = frozenset()
     """What it was told to revoke and may still own."""
 
     def holds(self, partition: Partition) -> bool:
@@ -45,7 +45,7 @@ class ConsumerMember(NamedTuple):
         return any(held == partition for held, _ in self.assigned | self.revoking)
 
 
-def partitions(assigned: Assigned) -> Partitions:
+def partitions(assigned: AssignedPartitions) -> Partitions:
     return frozenset(partition for partition, _ in assigned)
 
 
@@ -83,7 +83,7 @@ def reconcile(
     return _moved(member, target_epoch, state, assigned | {(partition, target_epoch) for partition in given})
 
 
-def _must_revoke(revoking: Assigned, owned: Partitions | None, parameters: GroupParameters) -> bool:
+def _must_revoke(revoking: AssignedPartitions, owned: Partitions | None, parameters: GroupParameters) -> bool:
     """Whether the member may still own some of these: it does until it says that it does not."""
     if not revoking or not parameters.guards(REVOKE_BEFORE_ADVANCE):
         return False
@@ -91,6 +91,10 @@ def _must_revoke(revoking: Assigned, owned: Partitions | None, parameters: Group
 
 
 def _moved(
-    member: ConsumerMember, epoch: int, state: MemberState, assigned: Assigned, revoking: Assigned = frozenset()
+    member: ConsumerMember,
+    epoch: int,
+    state: MemberState,
+    assigned: AssignedPartitions,
+    revoking: AssignedPartitions = frozenset(),
 ) -> ConsumerMember:
     return member._replace(epoch=epoch, previous_epoch=member.epoch, state=state, assigned=assigned, revoking=revoking)

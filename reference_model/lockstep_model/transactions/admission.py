@@ -13,14 +13,14 @@ from lockstep_model.parameters import Parameters
 from lockstep_model.partition.log import Log, Offset
 from lockstep_model.partition.producer_state import Batch, Verification, start_verification
 from lockstep_model.transactions import coordinator
-from lockstep_model.transactions.coordinator import AddPartitionsToTxn, Partition, Producer, Transactional
+from lockstep_model.transactions.coordinator import AddPartitionsToTxn, Partition, Producer, TransactionMetadata
 from lockstep_model.transactions.versions import Support
 
 
-class Admitted(NamedTuple):
+class VerificationResult(NamedTuple):
     """Result of the verification: the state afterwards, and whether the batch may be appended."""
 
-    transactional: Transactional | None
+    transactional: TransactionMetadata | None
     """Transaction metadata at the coordinator."""
     verification: Verification | None
     """The leader's verification state entry for this producer (VerificationStateEntry)."""
@@ -36,12 +36,12 @@ def admit(
     log: Log,
     batch: Batch,
     standing: Verification | None,
-    transactional: Transactional | None,
+    transactional: TransactionMetadata | None,
     partition: Partition,
     support: Support,
     *,
     unreachable: Error = Error.NONE,
-) -> Admitted:
+) -> VerificationResult:
     """Verifies a transactional batch, or adds its partition to the transaction.
 
     KIP-890; ReplicaManager.handleProduceAppend.
@@ -53,9 +53,9 @@ def admit(
     entry = log.known.entry(batch.producer_id)
     verification = start_verification(entry, batch, log.end, standing, parameters, adds=adds)
     if isinstance(verification, Error):
-        return Admitted(transactional, standing, verification)
+        return VerificationResult(transactional, standing, verification)
     if verification is None:
-        return Admitted(transactional, standing)
+        return VerificationResult(transactional, standing)
     after, error = transactional, unreachable
     producer = Producer(batch.producer_id, batch.epoch)
     if error is Error.NONE and adds:
@@ -65,5 +65,5 @@ def admit(
     elif error is Error.NONE:
         error = coordinator.verify_partition(transactional, producer, partition)
     if error is not Error.NONE:
-        return Admitted(after, verification, coordinator.verification_error(error, support))
-    return Admitted(after, verification, guard=verification.guard)
+        return VerificationResult(after, verification, coordinator.verification_error(error, support))
+    return VerificationResult(after, verification, guard=verification.guard)

@@ -11,7 +11,7 @@ from lockstep_model.state_machine import Outcomes
 from lockstep_model.transactions import coordinator as rules
 from lockstep_model.transactions.coordinator import Partition
 from lockstep_model.transactions.partition import Leader, append, replicate, succeeded
-from lockstep_model.transactions.state import Coordinator, Late, TransactionBounds
+from lockstep_model.transactions.state import Coordinator, LateRequest, TransactionBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Background:
         marker, offset = leader.unacknowledged
         if marker == rules.marker(transactional, coordinator.epoch) and offset < leader.high_watermark:
             after = coordinator._replace(transactional=rules.marked(transactional, partition))
-            if Late.MARKER in self.bounds.late:
+            if LateRequest.MARKER in self.bounds.late:
                 after = after._replace(late=after.late | {(partition, marker)})
             yield after, leader._replace(unacknowledged=None)
 

@@ -14,7 +14,7 @@ from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition.producer_state import Batch
 from lockstep_model.transactions.coordinator import Answer, EndTxn, Partition, Partitions, Producer
-from lockstep_model.transactions.partition import Source, Verified, source_of
+from lockstep_model.transactions.partition import Source, VerifiedBatch, source_of
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Stage(StrEnum):
     STOPPED = "stopped"  # fenced, or all transactions done
 
 
-class Sent(StrEnum):
+class DeliveryState(StrEnum):
     """State of the present transaction's record for one partition."""
 
     NOT = "not sent"
@@ -52,7 +52,7 @@ class Client(NamedTuple):
     name: str
     transactions: int
     """How many transactions are left to begin, with the present one."""
-    records: tuple[Sent, ...]
+    records: tuple[DeliveryState, ...]
     """State of the present transaction's record, by partition."""
     sequences: tuple[int, ...]
     """Next sequence number of each partition, in the present producer epoch."""
@@ -65,7 +65,7 @@ class Client(NamedTuple):
     """The producer got OUT_OF_ORDER_SEQUENCE_NUMBER, though it sends one batch at a time to each partition."""
     fenced: bool = False
     """The producer got a fencing error (`FENCED`) in a response other than InitProducerId's."""
-    sent: frozenset[tuple[Partition, Verified]] = frozenset()
+    sent: frozenset[tuple[Partition, VerifiedBatch]] = frozenset()
     """Copies of Produce requests without a waiting producer that may still arrive."""
     ends: frozenset[tuple[EndTxn, Source]] = frozenset()
     """Copies of EndTxn requests without a waiting producer that may still arrive."""
@@ -78,7 +78,7 @@ class Client(NamedTuple):
     @property
     def given_up(self) -> bool:
         """Whether a record of the present transaction has no response, or an error."""
-        return Sent.UNANSWERED in self.records or Sent.REFUSED in self.records
+        return DeliveryState.UNANSWERED in self.records or DeliveryState.REFUSED in self.records
 
 
 FENCED = frozenset({Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_ID_MAPPING})
@@ -93,63 +93,63 @@ def starting(name: str, transactions: int, partitions: int) -> Client:
         name=name,
         transactions=transactions,
         stage=Stage.STARTING if transactions else Stage.STOPPED,
-        records=(Sent.NOT,) * partitions,
+        records=(DeliveryState.NOT,) * partitions,
         sequences=(0,) * partitions,
     )
 
 
-def batch(client: Client, partition: Partition) -> Verified | None:
+def batch(client: Client, partition: Partition) -> VerifiedBatch | None:
     """The batch this producer sends to this partition now, or None."""
     if client.stage is not Stage.WRITING or client.producer is None:
         return None
-    if client.records[partition] not in (Sent.NOT, Sent.UNANSWERED):
+    if client.records[partition] not in (DeliveryState.NOT, DeliveryState.UNANSWERED):
         return None
     sequence = client.sequences[partition]
-    return Verified(Batch(*client.producer, sequence, transactional=True), client.source, None)
+    return VerifiedBatch(Batch(*client.producer, sequence, transactional=True), client.source, None)
 
 
 def sends(client: Client, partition: Partition) -> Client:
     """The producer has sent its record to this partition."""
-    return client._replace(records=_with(client.records, partition, Sent.UNANSWERED))
+    return client._replace(records=_with(client.records, partition, DeliveryState.UNANSWERED))
 
 
-def acknowledged(client: Client, partition: Partition, waiting: Verified) -> Client:
+def acknowledged(client: Client, partition: Partition, waiting: VerifiedBatch) -> Client:
     """Produce response without error: the record is committed with acks=all."""
     if not _waits_for(client, partition, waiting):
         return client
     return client._replace(
-        records=_with(client.records, partition, Sent.ACKNOWLEDGED),
+        records=_with(client.records, partition, DeliveryState.ACKNOWLEDGED),
         sequences=_with(client.sequences, partition, client.sequences[partition] + 1),
     )
 
 
-def refused(client: Client, partition: Partition, waiting: Verified, error: Error) -> Client:
+def refused(client: Client, partition: Partition, waiting: VerifiedBatch, error: Error) -> Client:
     """Produce response with an error: the record was not appended."""
     if not _waits_for(client, partition, waiting) or error in RETRIED:
         return client
     return client._replace(
-        records=_with(client.records, partition, Sent.REFUSED),
+        records=_with(client.records, partition, DeliveryState.REFUSED),
         misled=client.misled or error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
         fenced=client.fenced or error in FENCED,
     )
 
 
-def _waits_for(client: Client, partition: Partition, waiting: Verified) -> bool:
+def _waits_for(client: Client, partition: Partition, waiting: VerifiedBatch) -> bool:
     """Whether the producer still waits for the response to this batch."""
     mine = client.stage is Stage.WRITING and client.source == waiting.source
-    return mine and client.records[partition] is Sent.UNANSWERED
+    return mine and client.records[partition] is DeliveryState.UNANSWERED
 
 
 def commits(client: Client) -> Client | None:
     """The producer decides to commit: every record it sent is acknowledged."""
-    if client.stage is not Stage.WRITING or client.given_up or Sent.ACKNOWLEDGED not in client.records:
+    if client.stage is not Stage.WRITING or client.given_up or DeliveryState.ACKNOWLEDGED not in client.records:
         return None
     return client._replace(stage=Stage.COMMITTING)
 
 
 def aborts(client: Client) -> Client | None:
     """The producer decides to abort an open transaction; records without acknowledgement are given up."""
-    begun = client.added or set(client.records) != {Sent.NOT}
+    begun = client.added or set(client.records) != {DeliveryState.NOT}
     return client._replace(stage=Stage.ABORTING) if client.stage is Stage.WRITING and begun else None
 
 
@@ -169,10 +169,10 @@ def ends(client: Client, answer: Answer, parameters: Parameters, *, renews: bool
         return client
     if answer.error is not Error.NONE or answer.producer is None:
         return _stopped(client, answer.error)
-    wrote = frozenset(place for place, record in enumerate(client.records) if record is Sent.ACKNOWLEDGED)
+    wrote = frozenset(place for place, record in enumerate(client.records) if record is DeliveryState.ACKNOWLEDGED)
     after = client._replace(
         transactions=client.transactions - 1,
-        records=(Sent.NOT,) * len(client.records),
+        records=(DeliveryState.NOT,) * len(client.records),
         added=frozenset(),
         ended=(*client.ended, EndedTransaction(client.stage is Stage.COMMITTING, wrote)),
     )

@@ -54,7 +54,7 @@ NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_EPOCH)
 """Producer id and epoch in the InitProducerId of a producer that has none yet."""
 
 
-class Transactional(NamedTuple):
+class TransactionMetadata(NamedTuple):
     """Transaction metadata of the current coordinator for one transactional id (TransactionMetadata)."""
 
     producer: Producer
@@ -107,17 +107,17 @@ class Answer(NamedTuple):
     producer: Producer | None = None
 
 
-Answered: TypeAlias = tuple[Transactional | None, Answer]
+CoordinatorResult: TypeAlias = tuple[TransactionMetadata | None, Answer]
 
 
 def init_producer_id(
-    transactional: Transactional | None,
+    transactional: TransactionMetadata | None,
     request: InitProducerId,
     parameters: Parameters,
     *,
     fresh: ProducerId,
     max_timeout_ms: int = MAX_TIMEOUT_MS,
-) -> Answered:
+) -> CoordinatorResult:
     """InitProducerId: fences the previous producer and aborts its open transaction.
 
     TransactionCoordinator.handleInitProducerId. `fresh` is the next unused producer id.
@@ -127,7 +127,7 @@ def init_producer_id(
         return transactional, Answer(Error.INVALID_REQUEST)
     if not 0 < request.timeout_ms <= max_timeout_ms:
         return transactional, Answer(Error.INVALID_TRANSACTION_TIMEOUT)
-    known = transactional or Transactional(Producer(fresh, NO_EPOCH))
+    known = transactional or TransactionMetadata(Producer(fresh, NO_EPOCH))
     if known.state in PREPARED:
         return known, Answer(Error.CONCURRENT_TRANSACTIONS)
     if expected is not None and not _may_be(known, expected):
@@ -149,7 +149,7 @@ def _fenced_answer(version: int | None, *, fenced_from: int) -> Answer:
     return Answer(versions.told(Error.PRODUCER_FENCED, version, fenced_from=fenced_from))
 
 
-def _may_be(known: Transactional, expected: Producer) -> bool:
+def _may_be(known: TransactionMetadata, expected: Producer) -> bool:
     """Whether the expected producer id is valid: the current or the previous one.
 
     TransactionCoordinator.prepareInitProducerIdTransit, isValidProducerId.
@@ -160,8 +160,8 @@ def _may_be(known: Transactional, expected: Producer) -> bool:
 
 
 def _initialized(
-    known: Transactional, expected: Producer | None, parameters: Parameters, fresh: ProducerId
-) -> Answered:
+    known: TransactionMetadata, expected: Producer | None, parameters: Parameters, fresh: ProducerId
+) -> CoordinatorResult:
     """The next epoch, or a new producer id when the epochs are exhausted.
 
     TransactionMetadata.prepareIncrementProducerEpoch, TransactionMetadata.prepareProducerIdRotation.
@@ -178,13 +178,13 @@ def _initialized(
         producer, last_epoch = known.producer, known.last_epoch
     else:
         return known, Answer(Error.PRODUCER_FENCED)
-    after = Transactional(producer, last_epoch=last_epoch, previous_id=identifier)
+    after = TransactionMetadata(producer, last_epoch=last_epoch, previous_id=identifier)
     return after, Answer(producer=producer)
 
 
 def add_partitions(
-    transactional: Transactional | None, request: AddPartitionsToTxn, parameters: Parameters
-) -> Answered:
+    transactional: TransactionMetadata | None, request: AddPartitionsToTxn, parameters: Parameters
+) -> CoordinatorResult:
     """AddPartitionsToTxn: adds partitions to the open transaction, or opens one (handleAddPartitionsToTransaction).
 
     In transaction version 2 the partition leader sends this for the producer (KIP-890).
@@ -204,7 +204,7 @@ def add_partitions(
     return transactional._replace(state=TransactionState.ONGOING, partitions=partitions, unmarked=frozenset()), Answer()
 
 
-def verify_partition(transactional: Transactional | None, producer: Producer, partition: Partition) -> Error:
+def verify_partition(transactional: TransactionMetadata | None, producer: Producer, partition: Partition) -> Error:
     """AddPartitionsToTxn with verifyOnly: whether the partition is in the producer's open transaction (KIP-890).
 
     TransactionCoordinator.handleVerifyPartitionsInTransaction.
@@ -220,8 +220,8 @@ def verify_partition(transactional: Transactional | None, producer: Producer, pa
 
 
 def end_transaction(
-    transactional: Transactional | None, request: EndTxn, parameters: Parameters, *, fresh: ProducerId
-) -> Answered:
+    transactional: TransactionMetadata | None, request: EndTxn, parameters: Parameters, *, fresh: ProducerId
+) -> CoordinatorResult:
     """EndTxn: the response follows the Prepare record and does not wait for markers.
 
     TransactionCoordinator.handleEndTransaction.
@@ -240,7 +240,7 @@ def end_transaction(
     return transactional, _answer_without_transaction(transactional, request, parameters)
 
 
-def _answer_without_transaction(transactional: Transactional, request: EndTxn, parameters: Parameters) -> Answer:
+def _answer_without_transaction(transactional: TransactionMetadata, request: EndTxn, parameters: Parameters) -> Answer:
     """EndTxn without an open transaction: a retry in the same direction succeeds, in Prepare* it has to wait.
 
     Prepare* gives CONCURRENT_TRANSACTIONS; the other direction, or no transaction before, INVALID_TXN_STATE.
@@ -255,8 +255,8 @@ def _answer_without_transaction(transactional: Transactional, request: EndTxn, p
 
 
 def _end_in_version_2(
-    transactional: Transactional, request: EndTxn, parameters: Parameters, fresh: ProducerId
-) -> Answered:
+    transactional: TransactionMetadata, request: EndTxn, parameters: Parameters, fresh: ProducerId
+) -> CoordinatorResult:
     """EndTxn v5+: bumps the epoch, so a request with the previous epoch is a retry (KIP-890 part 2).
 
     In Prepare* every request gets CONCURRENT_TRANSACTIONS, before its producer id and epoch are checked.
@@ -281,7 +281,9 @@ def _end_in_version_2(
     return transactional, _answer_without_transaction(transactional, request, parameters)
 
 
-def abort_timed_out(transactional: Transactional, parameters: Parameters, *, fresh: ProducerId) -> Transactional | None:
+def abort_timed_out(
+    transactional: TransactionMetadata, parameters: Parameters, *, fresh: ProducerId
+) -> TransactionMetadata | None:
     """Aborts an open transaction after its timeout; None without one.
 
     TransactionCoordinator.abortTimedOutTransactions.
@@ -289,7 +291,7 @@ def abort_timed_out(transactional: Transactional, parameters: Parameters, *, fre
     return _fenced(transactional, parameters, fresh) if transactional.state is TransactionState.ONGOING else None
 
 
-def _fenced(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
+def _fenced(transactional: TransactionMetadata, parameters: Parameters, fresh: ProducerId) -> TransactionMetadata:
     """The transaction aborted with a bumped epoch, which fences its producer.
 
     TransactionMetadata.prepareFenceProducerEpoch. The version is the cluster's transaction.version, whatever the
@@ -304,7 +306,7 @@ def _fenced(transactional: Transactional, parameters: Parameters, fresh: Produce
     return aborting._replace(producer=_raised(aborting.producer), last_epoch=NO_EPOCH)
 
 
-def _prepared(transactional: Transactional, *, commit: bool) -> Transactional:
+def _prepared(transactional: TransactionMetadata, *, commit: bool) -> TransactionMetadata:
     """PrepareCommit or PrepareAbort in transaction version 0 or 1; `_bumped` makes it version 2.
 
     TransactionMetadata.prepareAbortOrCommit.
@@ -313,7 +315,7 @@ def _prepared(transactional: Transactional, *, commit: bool) -> Transactional:
     return transactional._replace(state=state, unmarked=transactional.partitions, version=0)
 
 
-def _bumped(transactional: Transactional, parameters: Parameters, fresh: ProducerId) -> Transactional:
+def _bumped(transactional: TransactionMetadata, parameters: Parameters, fresh: ProducerId) -> TransactionMetadata:
     """The transaction with the next epoch, and a next producer id if the epochs are exhausted.
 
     KIP-890, KAFKA-20090.
@@ -334,12 +336,12 @@ def _raised(producer: Producer) -> Producer:
     return producer._replace(epoch=producer.epoch + 1)
 
 
-def _rotates(transactional: Transactional) -> bool:
+def _rotates(transactional: TransactionMetadata) -> bool:
     """Whether the producer id changes when this transaction completes."""
     return transactional.next_id != NO_PRODUCER_ID
 
 
-def _mismatch(transactional: Transactional, producer: Producer, *, checked: bool) -> Error:
+def _mismatch(transactional: TransactionMetadata, producer: Producer, *, checked: bool) -> Error:
     """The error if the request's producer id or epoch is not the current one of this transactional id."""
     if producer.id != transactional.producer.id:
         return Error.INVALID_PRODUCER_ID_MAPPING
@@ -348,18 +350,18 @@ def _mismatch(transactional: Transactional, producer: Producer, *, checked: bool
     return Error.NONE
 
 
-def marker(transactional: Transactional, coordinator_epoch: int) -> Marker:
+def marker(transactional: TransactionMetadata, coordinator_epoch: int) -> Marker:
     """The marker for each partition of a decided transaction (TransactionMarkerChannelManager)."""
     commit = transactional.state is TransactionState.PREPARE_COMMIT
     return Marker(*transactional.producer, commit, coordinator_epoch, transactional.version)
 
 
-def marked(transactional: Transactional, partition: Partition) -> Transactional:
+def marked(transactional: TransactionMetadata, partition: Partition) -> TransactionMetadata:
     """The metadata after one partition acknowledged its marker."""
     return transactional._replace(unmarked=transactional.unmarked - {partition})
 
 
-def complete(transactional: Transactional, parameters: Parameters) -> Transactional | None:
+def complete(transactional: TransactionMetadata, parameters: Parameters) -> TransactionMetadata | None:
     """CompleteCommit or CompleteAbort once all markers are acknowledged; None before.
 
     TransactionMetadata.prepareComplete.
@@ -380,7 +382,7 @@ def complete(transactional: Transactional, parameters: Parameters) -> Transactio
     )
 
 
-def loaded(transactional: Transactional, parameters: Parameters) -> Transactional:
+def loaded(transactional: TransactionMetadata, parameters: Parameters) -> TransactionMetadata:
     """The metadata as the next coordinator loads it; all markers of a decided transaction are sent again (onElection).
 
     lastProducerEpoch is not in the log, and in transaction.version 0 neither are the fields of version 2

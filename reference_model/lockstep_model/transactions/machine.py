@@ -13,7 +13,7 @@ from lockstep_model.state_machine import Machine, Rule
 from lockstep_model.transactions import invariants
 from lockstep_model.transactions.broker_actions import Background
 from lockstep_model.transactions.client import aborts, commits, starting
-from lockstep_model.transactions.coordinator import Partition, Producer, Transactional
+from lockstep_model.transactions.coordinator import Partition, Producer, TransactionMetadata
 from lockstep_model.transactions.partition import Leader
 from lockstep_model.transactions.requests import Requests
 from lockstep_model.transactions.state import Coordinator, TransactionBounds
@@ -25,7 +25,7 @@ FIRST_PARTITION = 3
 
 def machine(parameters: Parameters, bounds: TransactionBounds) -> Machine:
     """The machine. Its state is the coordinator, then producers A and B, then the partition leaders."""
-    before = None if bounds.first_epoch == NO_EPOCH else Transactional(Producer(0, bounds.first_epoch))
+    before = None if bounds.first_epoch == NO_EPOCH else TransactionMetadata(Producer(0, bounds.first_epoch))
     return Machine(
         initial=(
             Coordinator(before, timeouts=bounds.timeouts, successors=bounds.coordinators),

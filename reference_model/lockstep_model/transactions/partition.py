@@ -39,7 +39,7 @@ def client_of(source: Source) -> str:
     return chr(source // _MOST_TRANSACTIONS)
 
 
-class Verified(NamedTuple):
+class VerifiedBatch(NamedTuple):
     """A batch that is verified, or needs no verification, and is about to be appended."""
 
     batch: Batch
@@ -56,7 +56,7 @@ class Leader(NamedTuple):
     epoch: int = 0
     verifications: tuple[tuple[ProducerId, Verification], ...] = ()
     """Verification state entry of each producer (VerificationStateEntry)."""
-    waiting: frozenset[Verified] = frozenset()
+    waiting: frozenset[VerifiedBatch] = frozenset()
     """Batches between verification and append."""
     unacknowledged: tuple[Marker, Offset] | None = None
     """The last marker and its offset, until the coordinator has the WriteTxnMarkers response."""
@@ -82,10 +82,10 @@ class Leader(NamedTuple):
         return frozenset(last_stable_offset.readable(self.log.batches(), aborted, end))
 
 
-Checked: TypeAlias = Acceptance | Duplicate | Error
+BatchValidation: TypeAlias = Acceptance | Duplicate | Error
 
 
-def check(leader: Leader, waiting: Verified, parameters: Parameters) -> Checked:
+def check(leader: Leader, waiting: VerifiedBatch, parameters: Parameters) -> BatchValidation:
     """Producer-state validation of a batch about to be appended: accepted, duplicate, or an error.
 
     ProducerAppendInfo.

@@ -25,8 +25,8 @@ from lockstep_model.transactions.coordinator import (
     Partition,
     TransactionState,
 )
-from lockstep_model.transactions.partition import Leader, Source, Verified, append, check, client_of, keep
-from lockstep_model.transactions.state import Coordinator, Late, TransactionBounds
+from lockstep_model.transactions.partition import Leader, Source, VerifiedBatch, append, check, client_of, keep
+from lockstep_model.transactions.state import Coordinator, LateRequest, TransactionBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Requests:
             return
         after, answer = self._ended(coordinator, request, client.source)
         done = clients.ends(client, answer, self.parameters, renews=self.bounds.renews)
-        if Late.END in self.bounds.late and done is not client:
+        if LateRequest.END in self.bounds.late and done is not client:
             done = done._replace(ends=client.ends | {(request, client.source)})
         yield done, after
         yield client, after
@@ -98,7 +98,7 @@ class Requests:
             return
         sending = clients.sends(client, partition)
         if sending != client:
-            if Late.PRODUCE in self.bounds.late:
+            if LateRequest.PRODUCE in self.bounds.late:
                 sending = sending._replace(sent=sending.sent | {(partition, batch)})
             yield sending, coordinator, leader  # still in flight
         for told, after, leading in self._arrived(partition, batch, sending, coordinator, leader):
@@ -114,7 +114,7 @@ class Requests:
                     yield rest, after, leading
 
     def _arrived(
-        self, partition: Partition, waiting: Verified, client: Client, coordinator: Coordinator, leader: Leader
+        self, partition: Partition, waiting: VerifiedBatch, client: Client, coordinator: Coordinator, leader: Leader
     ) -> Outcomes:
         """The leader verifies a batch that begins a transaction on its partition (KIP-890).
 
@@ -147,7 +147,12 @@ class Requests:
                         yield client, leading
 
     def _appended(
-        self, partition: Partition, waiting: Verified, client: Client, coordinator: Coordinator | None, leader: Leader
+        self,
+        partition: Partition,
+        waiting: VerifiedBatch,
+        client: Client,
+        coordinator: Coordinator | None,
+        leader: Leader,
     ) -> Outcomes:
         """Append with acks=all: the response follows replication (Partition.appendRecordsToLeader)."""
         checked = check(leader, waiting, self.parameters)

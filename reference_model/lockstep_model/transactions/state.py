@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lockstep_model.partition.producer_state import NO_EPOCH, Marker, ProducerId
-from lockstep_model.transactions.coordinator import Partition, Transactional
+from lockstep_model.transactions.coordinator import Partition, TransactionMetadata
 from lockstep_model.transactions.partition import Source
 
 
-class Late(StrEnum):
+class LateRequest(StrEnum):
     """Requests of which a duplicate may arrive after the response to another copy, or after the sender gave up.
 
     Kafka's clients and brokers do send duplicates: after a request timeout, over another connection.
@@ -29,7 +29,7 @@ class TransactionBounds:
     transactions: tuple[int, int] = (2, 0)
     """Transactions of producers A and B; a producer without any does not start."""
     partitions: int = 1
-    late: frozenset[Late] = frozenset()
+    late: frozenset[LateRequest] = frozenset()
     timeouts: int = 0
     """How many transactions may time out."""
     coordinators: int = 0
@@ -47,7 +47,7 @@ class TransactionBounds:
 class Coordinator(NamedTuple):
     """The transaction coordinator, with the markers that earlier coordinators left in flight."""
 
-    transactional: Transactional | None = None
+    transactional: TransactionMetadata | None = None
     epoch: int = 0
     """Coordinator epoch: leader epoch of its __transaction_state partition."""
     fresh: ProducerId = 1
@@ -61,7 +61,7 @@ class Coordinator(NamedTuple):
     decided: frozenset[tuple[Source, bool]] = frozenset()
     """The transactions that EndTxn requests decided, with commit or abort."""
 
-    def after(self, transactional: Transactional | None) -> Coordinator:
+    def after(self, transactional: TransactionMetadata | None) -> Coordinator:
         """The coordinator with this metadata in its log."""
         used = transactional is not None and self.fresh in (transactional.producer.id, transactional.next_id)
         return self._replace(transactional=transactional, fresh=self.fresh + used)

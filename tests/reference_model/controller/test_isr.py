@@ -48,7 +48,7 @@ def asks(
     )
 
 
-class Accepted(NamedTuple):
+class AcceptedIsr(NamedTuple):
     what: str
     before: Controller
     request: AlterPartition
@@ -58,29 +58,29 @@ class Accepted(NamedTuple):
 
 
 ACCEPTED = [
-    Accepted("one more", controller("12", 1), asks(1, "123"), "isr 123, leader 1; +0 +1"),
-    Accepted("one less", controller("123", 1), asks(1, "13"), "isr 13, leader 1; +0 +1"),
-    Accepted(
+    AcceptedIsr("one more", controller("12", 1), asks(1, "123"), "isr 123, leader 1; +0 +1"),
+    AcceptedIsr("one less", controller("123", 1), asks(1, "13"), "isr 13, leader 1; +0 +1"),
+    AcceptedIsr(
         "less than the minimum",
         controller("123", 1),
         asks(1, "1"),
         "isr 1, leader 1; +0 +1",
         elr="isr 1, leader 1, elr 23; +0 +1",
     ),
-    Accepted("the same", controller("12", 1), asks(1, "12"), "isr 12, leader 1; +0 +0"),
-    Accepted(
+    AcceptedIsr("the same", controller("12", 1), asks(1, "12"), "isr 12, leader 1; +0 +0"),
+    AcceptedIsr(
         "the end of a recovery",
         controller("1", 1, recovering=True),
         asks(1, "1"),
         "isr 1, leader 1; +0 +1",
     ),
-    Accepted(
+    AcceptedIsr(
         "a recovery that goes on",
         controller("1", 1, recovering=True),
         asks(1, "1", recovering=True),
         "isr 1, leader 1, recovering; +0 +0",
     ),
-    Accepted(
+    AcceptedIsr(
         "more, with the end of a recovery",
         controller("1", 1, recovering=True),
         asks(1, "12"),
@@ -91,7 +91,7 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("parameters", ALL, ids=["zk", "kraft", "elr"])
 @pytest.mark.parametrize("case", ACCEPTED, ids=[case.what for case in ACCEPTED])
-def test_accepted(parameters: Parameters, case: Accepted) -> None:
+def test_accepted(parameters: Parameters, case: AcceptedIsr) -> None:
     after, error = alter_partition(parameters, case.before, case.request)
     assert (told(after), error) == (case.elr if case.elr and parameters is ELR else case.told, Error.NONE)
 
@@ -121,7 +121,7 @@ def test_a_broker_whose_epoch_the_leader_does_not_know_may_join() -> None:
     assert alter_partition(KRAFT, controller("12", 1), request)[1] is Error.NONE
 
 
-class Refused(NamedTuple):
+class RefusedIsr(NamedTuple):
     what: str
     before: Controller
     request: AlterPartition
@@ -132,88 +132,88 @@ class Refused(NamedTuple):
 HEALTHY = controller("12", 1)
 
 REFUSED = [
-    Refused(
+    RefusedIsr(
         "an earlier process",
         HEALTHY,
         asks(1, "123")._replace(broker_epoch=broker_epoch(1) - 1),
         Error.STALE_BROKER_EPOCH,
         Error.STALE_BROKER_EPOCH,
     ),
-    Refused(
+    RefusedIsr(
         "a later leader epoch",
         HEALTHY,
         asks(1, "123", leader_epoch=LEADER_EPOCH + 1),
         Error.NOT_CONTROLLER,
         Error.NOT_CONTROLLER,
     ),
-    Refused(
+    RefusedIsr(
         "a later partition epoch",
         HEALTHY,
         asks(1, "123", partition_epoch=PARTITION_EPOCH + 1),
         Error.NOT_CONTROLLER,
         Error.NOT_CONTROLLER,
     ),
-    Refused(
+    RefusedIsr(
         "an earlier leader epoch",
         HEALTHY,
         asks(1, "123", leader_epoch=LEADER_EPOCH - 1),
         Error.FENCED_LEADER_EPOCH,
         Error.FENCED_LEADER_EPOCH,
     ),
-    Refused(
+    RefusedIsr(
         "an earlier partition epoch",
         HEALTHY,
         asks(1, "123", partition_epoch=PARTITION_EPOCH - 1),
         Error.INVALID_UPDATE_VERSION,
         Error.INVALID_UPDATE_VERSION,
     ),
-    Refused(
+    RefusedIsr(
         "what is so already, with an earlier partition epoch",
         HEALTHY,
         asks(1, "12", partition_epoch=PARTITION_EPOCH - 1),
         Error.INVALID_UPDATE_VERSION,
         Error.NONE,
     ),
-    Refused("not the leader", HEALTHY, asks(2, "123"), Error.INVALID_REQUEST, Error.NONE),
-    Refused("nobody leads", controller("1", NOBODY), asks(1, "12"), Error.INVALID_REQUEST, Error.NONE),
-    Refused("without itself", HEALTHY, asks(1, "2"), Error.INVALID_REQUEST, Error.NONE),
-    Refused("no replica", HEALTHY, asks(1, "14"), Error.INVALID_REQUEST, Error.NONE),
-    Refused(
+    RefusedIsr("not the leader", HEALTHY, asks(2, "123"), Error.INVALID_REQUEST, Error.NONE),
+    RefusedIsr("nobody leads", controller("1", NOBODY), asks(1, "12"), Error.INVALID_REQUEST, Error.NONE),
+    RefusedIsr("without itself", HEALTHY, asks(1, "2"), Error.INVALID_REQUEST, Error.NONE),
+    RefusedIsr("no replica", HEALTHY, asks(1, "14"), Error.INVALID_REQUEST, Error.NONE),
+    RefusedIsr(
         "others, while it recovers",
         controller("1", 1, recovering=True),
         asks(1, "12", recovering=True),
         Error.INVALID_REQUEST,
         Error.INVALID_REQUEST,
     ),
-    Refused(
+    RefusedIsr(
         "a recovery that nobody asked for",
         HEALTHY,
         asks(1, "1", recovering=True),
         Error.INVALID_REQUEST,
         Error.INVALID_REQUEST,
     ),
-    Refused(
+    RefusedIsr(
         "a fenced broker",
         controller("12", 1, fenced="3"),
         asks(1, "123"),
         Error.INELIGIBLE_REPLICA,
         Error.INELIGIBLE_REPLICA,
     ),
-    Refused(
+    RefusedIsr(
         "a broker that shuts down",
         controller("12", 1, leaving="3"),
         asks(1, "123"),
         Error.INELIGIBLE_REPLICA,
         Error.INELIGIBLE_REPLICA,
     ),
-    Refused("a broker that restarted", HEALTHY, asks(1, "123", restarted="3"), Error.INELIGIBLE_REPLICA, Error.NONE),
+    RefusedIsr("a broker that restarted", HEALTHY, asks(1, "123", restarted="3"), Error.INELIGIBLE_REPLICA, Error.NONE),
 ]
 """Where ZooKeeper refuses nothing, it does not look: it must not come to that (2.2.6)."""
 
 
 @pytest.mark.parametrize("parameters", ALL, ids=["zk", "kraft", "elr"])
 @pytest.mark.parametrize("case", REFUSED, ids=[case.what for case in REFUSED])
-def test_refused(parameters: Parameters, case: Refused) -> None:
+def test_refused(parameters: Parameters, case: RefusedIsr) -> None:
     after, error = alter_partition(parameters, case.before, case.request)
     assert error is (case.zk if parameters.mode is Mode.ZK else case.kraft)
     assert (after == case.before) or error is Error.NONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep_model.errors import Error
-from lockstep_model.groups.classic import Handled, Heartbeat, JoinGroup, SyncGroup, heartbeat, join, sync
+from lockstep_model.groups.classic import ClassicResult, Heartbeat, JoinGroup, SyncGroup, heartbeat, join, sync
 from lockstep_model.groups.generations import ClassicGroup, Protocol, Step, join_time_passes
 from lockstep_model.groups.parameters import GroupParameters
 
@@ -12,7 +12,9 @@ NONE = frozenset[int]()
 P0, P1 = frozenset({0}), frozenset({1})
 
 
-def joins(group: ClassicGroup, member: str, instance: str | None = None, *, new: str = "new", by: str = "") -> Handled:
+def joins(
+    group: ClassicGroup, member: str, instance: str | None = None, *, new: str = "new", by: str = ""
+) -> ClassicResult:
     return join(group, JoinGroup(member, instance, (Protocol("range", by),)), new_id=new, parameters=KAFKA)
 
 

@@ -44,7 +44,7 @@ COMMITS = consumer_(consumer.ConsumerBounds(partitions=1, commits=True, steady=B
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explored:
+class ExploredGroup:
     """A machine with its bounds, and how many states it has in them."""
 
     build: Build
@@ -54,47 +54,49 @@ class Explored:
 
 
 EXPLORED = {
-    "classic": Explored(build=classic_(classic.ClassicBounds()), states=7_778),
-    "classic with commits": Explored(build=classic_(classic.ClassicBounds(partitions=1, commits=True)), states=32_664),
-    "classic, one instance id": Explored(
+    "classic": ExploredGroup(build=classic_(classic.ClassicBounds()), states=7_778),
+    "classic with commits": ExploredGroup(
+        build=classic_(classic.ClassicBounds(partitions=1, commits=True)), states=32_664
+    ),
+    "classic, one instance id": ExploredGroup(
         build=classic_(classic.ClassicBounds(consumers=TWINS, commits=True)), states=11_574
     ),
-    "classic, static and dynamic": Explored(
+    "classic, static and dynamic": ExploredGroup(
         build=classic_(classic.ClassicBounds(consumers=STATIC_AND_DYNAMIC, partitions=1, commits=True)), states=43_310
     ),
-    "consumer": Explored(build=consumer_(consumer.ConsumerBounds()), states=36_335),
-    "consumer of 4.1": Explored(
+    "consumer": ExploredGroup(build=consumer_(consumer.ConsumerBounds()), states=36_335),
+    "consumer of 4.1": ExploredGroup(
         build=consumer_(consumer.ConsumerBounds(epochs=4, partitions=1, steady=B_STEADY)),
         states=6_999,
         parameters=KAFKA_41,
     ),
-    "consumer with commits": Explored(build=COMMITS, states=17_610),
-    "consumer of 4.1 with commits": Explored(build=COMMITS, states=17_610, parameters=KAFKA_41),
-    "consumer, slow assignor": Explored(
+    "consumer with commits": ExploredGroup(build=COMMITS, states=17_610),
+    "consumer of 4.1 with commits": ExploredGroup(build=COMMITS, states=17_610, parameters=KAFKA_41),
+    "consumer, slow assignor": ExploredGroup(
         build=consumer_(consumer.ConsumerBounds(slow_assignor=True, steady=B_STEADY)), states=13_489
     ),
-    "consumer, one instance id": Explored(
+    "consumer, one instance id": ExploredGroup(
         build=consumer_(consumer.ConsumerBounds(consumers=TWINS, ids=2, partitions=1)), states=11_265
     ),
-    "consumer, static and dynamic": Explored(
+    "consumer, static and dynamic": ExploredGroup(
         build=consumer_(consumer.ConsumerBounds(consumers=STATIC_AND_DYNAMIC, ids=2, partitions=1, steady=B_STEADY)),
         states=7_663,
     ),
-    "consumer, late heartbeats": Explored(
+    "consumer, late heartbeats": ExploredGroup(
         build=consumer_(consumer.ConsumerBounds(epochs=4, partitions=1, late=LateHeartbeats.FENCED, steady=B_STEADY)),
         states=26_069,
         depth=18,
     ),
-    "transactions": Explored(build=pending_machine, states=5_899),
+    "transactions": ExploredGroup(build=pending_machine, states=5_899),
 }
 EXPLORED_LONG = {
-    "classic, second ids": Explored(
+    "classic, second ids": ExploredGroup(
         build=classic_(classic.ClassicBounds(consumers=STATIC_AND_DYNAMIC, partitions=1, ids=2)), states=344_072
     ),
-    "three consumers": Explored(
+    "three consumers": ExploredGroup(
         build=consumer_(consumer.ConsumerBounds(consumers=THREE, steady=BC_STEADY)), states=130_764
     ),
-    "three consumers of 4.1": Explored(
+    "three consumers of 4.1": ExploredGroup(
         build=consumer_(consumer.ConsumerBounds(consumers=THREE, partitions=3, steady=BC_STEADY)),
         states=504_578,
         parameters=KAFKA_41,
@@ -109,7 +111,7 @@ EXPLORED_LONG = {
         *(pytest.param(explored, id=name, marks=pytest.mark.long) for name, explored in EXPLORED_LONG.items()),
     ],
 )
-def test_all_that_must_be_true_is(explored: Explored) -> None:
+def test_all_that_must_be_true_is(explored: ExploredGroup) -> None:
     exploration = explore(explored.build(explored.parameters), depth=explored.depth)
     assert exploration.violations == {}
     assert exploration.complete == (explored.depth is None)

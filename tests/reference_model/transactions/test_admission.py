@@ -8,17 +8,17 @@ from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition.log import Log, Record
 from lockstep_model.partition.producer_state import ACCEPTED, Batch, Verification, check
-from lockstep_model.transactions.admission import Admitted, admit
-from lockstep_model.transactions.coordinator import Producer, Transactional, TransactionState, produce_error
+from lockstep_model.transactions.admission import VerificationResult, admit
+from lockstep_model.transactions.coordinator import Producer, TransactionMetadata, TransactionState, produce_error
 from lockstep_model.transactions.versions import Support, of_offset_commit, of_produce
 
 KAFKA = Parameters()
 ME = Producer(7, 3)
 FIRST = Batch(*ME, 0, transactional=True)
-NOT_ADDED, ADDED = Transactional(ME), Transactional(ME, TransactionState.ONGOING, frozenset({0}))
+NOT_ADDED, ADDED = TransactionMetadata(ME), TransactionMetadata(ME, TransactionState.ONGOING, frozenset({0}))
 
 
-def admitted(transactional: Transactional | None, version: int, log: Log | None = None) -> Admitted:
+def admitted(transactional: TransactionMetadata | None, version: int, log: Log | None = None) -> VerificationResult:
     return admit(KAFKA, log or Log(), FIRST, None, transactional, 0, of_produce(version))
 
 
@@ -36,7 +36,7 @@ def admitted(transactional: Transactional | None, version: int, log: Log | None 
     ],
 )
 def test_the_coordinator_is_asked_or_has_to_add_the_partition(
-    transactional: Transactional | None, version: int, error: Error
+    transactional: TransactionMetadata | None, version: int, error: Error
 ) -> None:
     answer = admitted(transactional, version)
 
@@ -57,7 +57,7 @@ def test_what_was_admitted_is_appended_with_its_guard() -> None:
 
 def test_nobody_is_asked_about_what_is_open() -> None:
     opened = Log().append([Record(0, 0, FIRST)])
-    assert admitted(None, 12, opened) == Admitted(None, None)
+    assert admitted(None, 12, opened) == VerificationResult(None, None)
 
 
 @pytest.mark.parametrize("why", [Error.NETWORK_EXCEPTION, Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS])
@@ -66,7 +66,7 @@ def test_a_coordinator_that_gives_no_answer(why: Error) -> None:
     support = Support.ADD_PARTITION
     answer = admit(KAFKA, Log(), FIRST, None, NOT_ADDED, 0, support, unreachable=why)
 
-    assert answer == Admitted(NOT_ADDED, Verification(0, 3, 0, adds=True), why)
+    assert answer == VerificationResult(NOT_ADDED, Verification(0, 3, 0, adds=True), why)
     assert produce_error(answer.error, support) is Error.NOT_ENOUGH_REPLICAS
 
 

@@ -20,7 +20,7 @@ from lockstep_model.transactions.coordinator import (
     EndTxn,
     InitProducerId,
     Producer,
-    Transactional,
+    TransactionMetadata,
     TransactionState,
     abort_timed_out,
     add_partitions,
@@ -43,32 +43,34 @@ FRESH = 20
 ME = Producer(10, 3)
 
 
-def known(state: TransactionState, producer: Producer = ME, *partitions: int, last_epoch: int = -1) -> Transactional:
+def known(
+    state: TransactionState, producer: Producer = ME, *partitions: int, last_epoch: int = -1
+) -> TransactionMetadata:
     unmarked = (
         frozenset(partitions)
         if state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
         else frozenset()
     )
-    return Transactional(producer, state, frozenset(partitions), last_epoch, unmarked=unmarked)
+    return TransactionMetadata(producer, state, frozenset(partitions), last_epoch, unmarked=unmarked)
 
 
 def init(
-    transactional: Transactional | None,
+    transactional: TransactionMetadata | None,
     parameters: Parameters,
     expected: Producer | None = None,
     timeout_ms: int = 60_000,
-) -> tuple[Transactional | None, Answer]:
+) -> tuple[TransactionMetadata | None, Answer]:
     return init_producer_id(transactional, InitProducerId(timeout_ms, expected), parameters, fresh=FRESH)
 
 
 def end(
-    transactional: Transactional,
+    transactional: TransactionMetadata,
     parameters: Parameters,
     *,
     commit: bool,
     producer: Producer = ME,
     version: int | None = None,
-) -> tuple[Transactional, Answer]:
+) -> tuple[TransactionMetadata, Answer]:
     after, answer = end_transaction(transactional, EndTxn(producer, commit, version), parameters, fresh=FRESH)
     assert after is not None
     return after, answer
@@ -80,7 +82,7 @@ class TestInitProducerId:
         after, answer = init(None, parameters)
 
         assert answer == Answer(producer=Producer(FRESH, 0))
-        assert after == Transactional(Producer(FRESH, 0), previous_id=FRESH)
+        assert after == TransactionMetadata(Producer(FRESH, 0), previous_id=FRESH)
 
     @BOTH
     @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ class TestAddPartitions:
             ),
         ],
     )
-    def test_refusals(self, before: Transactional | None, in_39: Error, in_4: Error) -> None:
+    def test_refusals(self, before: TransactionMetadata | None, in_39: Error, in_4: Error) -> None:
         request = AddPartitionsToTxn(ME, frozenset({1}))
         assert add_partitions(before, request, KAFKA_39) == (before, Answer(in_39))
         assert add_partitions(before, request, KAFKA_4) == (before, Answer(in_4))
@@ -229,7 +231,7 @@ class TestAddPartitions:
         (None, Error.INVALID_PRODUCER_ID_MAPPING),
     ],
 )
-def test_verification(before: Transactional | None, answer: Error) -> None:
+def test_verification(before: TransactionMetadata | None, answer: Error) -> None:
     assert verify_partition(before, ME, 0) == answer
 
 

@@ -23,7 +23,7 @@ from lockstep_model.transactions.invariants import (
     OWN_COMMIT,
 )
 from lockstep_model.transactions.machine import FIRST_PARTITION, machine
-from lockstep_model.transactions.state import Late, TransactionBounds
+from lockstep_model.transactions.state import LateRequest, TransactionBounds
 
 TV0 = Parameters(transaction_version=0, transactions_of_4=False)
 UNVERIFIED = replace(TV0, transaction_verification=False)
@@ -36,10 +36,10 @@ TWO_PARTITIONS = TransactionBounds(transactions=(2, 0), partitions=2)
 LAST_EPOCHS = TransactionBounds(transactions=(3, 0), timeouts=1, first_epoch=LAST_EPOCH - 2)
 LAST_EPOCH_IN_TIME = TransactionBounds(transactions=(2, 0), timeouts=1, first_epoch=LAST_EPOCH - 1)
 ONE, TWO = TransactionBounds(transactions=(1, 0)), TransactionBounds(transactions=(2, 0))
-EVERYTHING_LATE = replace(TWO, late=frozenset(Late))
+EVERYTHING_LATE = replace(TWO, late=frozenset(LateRequest))
 
 
-def late(*kinds: Late, bounds: TransactionBounds = TWO) -> TransactionBounds:
+def late(*kinds: LateRequest, bounds: TransactionBounds = TWO) -> TransactionBounds:
     return replace(bounds, late=frozenset(kinds))
 
 
@@ -83,7 +83,10 @@ def test_transactions_keep_what_they_promise(parameters: Parameters, bounds: Tra
         pytest.param(TV0, replace(ZOMBIE, partitions=2), 1_033_289, id="tv0-zombie-on-two-partitions"),
         pytest.param(TV2, replace(ZOMBIE, partitions=2), 337_918, id="tv2-zombie-on-two-partitions"),
         pytest.param(
-            TV2, late(Late.END, Late.MARKER, bounds=TWO_PARTITIONS), 571_318, id="tv2-late-ends-on-two-partitions"
+            TV2,
+            late(LateRequest.END, LateRequest.MARKER, bounds=TWO_PARTITIONS),
+            571_318,
+            id="tv2-late-ends-on-two-partitions",
         ),
     ],
 )
@@ -117,7 +120,13 @@ def walk(
 
 
 EVERYTHING = TransactionBounds(
-    transactions=(2, 1), partitions=2, late=frozenset(Late), timeouts=1, coordinators=1, lagging=True, elections=1
+    transactions=(2, 1),
+    partitions=2,
+    late=frozenset(LateRequest),
+    timeouts=1,
+    coordinators=1,
+    lagging=True,
+    elections=1,
 )
 
 
@@ -142,7 +151,7 @@ class TestLateRequests:
 
     def test_without_verification_a_late_batch_leaves_a_transaction_open_for_ever(self) -> None:
         """Recipe 4.6: the batch arrives when the transaction that it was meant for is over."""
-        violation = explore(machine(UNVERIFIED, late(Late.PRODUCE)), depth=8).violations[LSO_NOT_STUCK]
+        violation = explore(machine(UNVERIFIED, late(LateRequest.PRODUCE)), depth=8).violations[LSO_NOT_STUCK]
         assert violation.trace == (
             "A asks for its producer id",
             "A adds p0",
@@ -156,28 +165,28 @@ class TestLateRequests:
 
     def test_verification_leaves_only_a_refusal(self) -> None:
         """A late copy that arrives before the first batch of the next transaction is taken for a lower sequence."""
-        assert broken(TV0, late(Late.PRODUCE)) == {NOT_REFUSED: 13}
+        assert broken(TV0, late(LateRequest.PRODUCE)) == {NOT_REFUSED: 13}
 
     def test_before_version_2_a_late_batch_joins_the_next_transaction_of_a_client_that_keeps_its_epoch(self) -> None:
         """Recipe 4.7, second half: it is committed with the next one, whose own record is taken for its duplicate."""
-        keeps_epoch = replace(late(Late.PRODUCE), renews=False)
+        keeps_epoch = replace(late(LateRequest.PRODUCE), renews=False)
         assert broken(TV0, keeps_epoch) == {NOT_REFUSED: 13, COMMIT_KEPT: 14, OWN_COMMIT: 15, ATOMIC: 15}
         assert broken(TV2, keeps_epoch) == {}
 
     def test_before_version_2_a_late_end_ends_the_next_transaction(self) -> None:
         """Recipe 4.7, first half: with two partitions, one half of it is aborted and the other committed."""
-        two_partitions = late(Late.END, bounds=TWO_PARTITIONS)
-        assert broken(TV0, late(Late.END)) == {OWN_COMMIT: 14}
+        two_partitions = late(LateRequest.END, bounds=TWO_PARTITIONS)
+        assert broken(TV0, late(LateRequest.END)) == {OWN_COMMIT: 14}
         assert broken(TV0, two_partitions, depth=17) == {OWN_COMMIT: 14, COMMIT_KEPT: 17, ATOMIC: 17}
-        assert broken(TV2, late(Late.END)) == {}
+        assert broken(TV2, late(LateRequest.END)) == {}
 
     def test_before_version_2_a_late_marker_ends_the_next_transaction(self) -> None:
-        assert broken(TV0, late(Late.MARKER)) == {OWN_COMMIT: 13, COMMIT_KEPT: 13, ATOMIC: 13}
-        assert broken(TV2, late(Late.MARKER)) == {}
+        assert broken(TV0, late(LateRequest.MARKER)) == {OWN_COMMIT: 13, COMMIT_KEPT: 13, ATOMIC: 13}
+        assert broken(TV2, late(LateRequest.MARKER)) == {}
 
     def test_in_4_0_and_4_1_it_does_so_in_version_2_too(self) -> None:
         """A marker does not say there which version it is of (KIP-1228)."""
-        assert broken(replace(TV2, strict_markers=False), late(Late.MARKER)) == {
+        assert broken(replace(TV2, strict_markers=False), late(LateRequest.MARKER)) == {
             OWN_COMMIT: 11,
             COMMIT_KEPT: 12,
             ATOMIC: 12,

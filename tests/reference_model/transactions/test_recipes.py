@@ -17,10 +17,10 @@ from lockstep_model.transactions.coordinator import (
     EndTxn,
     InitProducerId,
     Producer,
-    Transactional,
+    TransactionMetadata,
     TransactionState,
 )
-from lockstep_model.transactions.partition import Checked, Leader, Verified, append, check, keep, source_of
+from lockstep_model.transactions.partition import BatchValidation, Leader, VerifiedBatch, append, check, keep, source_of
 from lockstep_model.transactions.versions import Support, usual
 
 KAFKA_39 = Parameters(transaction_version=0, transactions_of_4=False)
@@ -34,7 +34,7 @@ class Cluster:
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
-        self.transactional: Transactional | None = None
+        self.transactional: TransactionMetadata | None = None
         self.leader = Leader()
 
     def init(self) -> Producer:
@@ -49,7 +49,7 @@ class Cluster:
         self.transactional, answer = coordinator.add_partitions(self.transactional, request, self.parameters)
         return answer.error
 
-    def produce(self, producer: Producer, sequence: int, *, abortable: bool = True) -> Checked:
+    def produce(self, producer: Producer, sequence: int, *, abortable: bool = True) -> BatchValidation:
         batch = Batch(*producer, sequence, transactional=True)
         standing = self.leader.verification(batch.producer_id)
         support = usual(self.parameters) if abortable else Support.DEFAULT_ERROR
@@ -58,7 +58,7 @@ class Cluster:
         self.transactional = admitted.transactional
         if admitted.error is not Error.NONE:
             return coordinator.produce_error(admitted.error, support)
-        waiting = Verified(batch, SOURCE, admitted.guard)
+        waiting = VerifiedBatch(batch, SOURCE, admitted.guard)
         checked = check(self.leader, waiting, self.parameters)
         if isinstance(checked, Acceptance):
             self.leader = append(self.leader, batch, SOURCE, replicated_at_once=True)
@@ -134,7 +134,7 @@ class TestHangingTransaction:
         cluster = Cluster(KAFKA_4)
         producer = cluster.init()
         cluster.end(producer, commit=False)
-        cluster.transactional = coordinator.complete(cluster.transactional or Transactional(producer), KAFKA_4)
+        cluster.transactional = coordinator.complete(cluster.transactional or TransactionMetadata(producer), KAFKA_4)
         assert cluster.produce(producer, 0) == Error.INVALID_PRODUCER_EPOCH
 
 

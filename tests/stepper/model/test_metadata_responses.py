@@ -7,7 +7,7 @@ import pytest
 from lockstep.stepper.model.metadata_responses import Telling
 from lockstep_model.controller import Controller, create, fence, register, unfence
 from lockstep_model.errors import Error
-from lockstep_model.metadata import OFFLINE_TOLD, TOLD_LATER, Described, PartitionMetadata, describe
+from lockstep_model.metadata import OFFLINE_TOLD, TOLD_LATER, PartitionMetadata, PartitionMetadataResponse, describe
 from lockstep_model.parameters import Parameters, parameters_for
 from lockstep_model.registration import BrokerRegistration, Register
 
@@ -22,10 +22,10 @@ BACK, _ = register(KRAFT, FAILED_OVER, Register(0, 20, incarnation=1), session_o
 UNFENCED = unfence(KRAFT, BACK, 0)
 
 
-def told_by(controller: Controller, parameters: Parameters = KRAFT) -> Described:
+def told_by(controller: Controller, parameters: Parameters = KRAFT) -> PartitionMetadataResponse:
     """What a broker tells that goes by this decision."""
     brokers = dict(controller.brokers)
-    return Described(describe(parameters, controller.partition, brokers), controller.active_brokers())
+    return PartitionMetadataResponse(describe(parameters, controller.partition, brokers), controller.active_brokers())
 
 
 def after(*decided: Controller, parameters: Parameters = KRAFT) -> Telling:
@@ -87,7 +87,7 @@ def test_a_kraft_broker_serves_when_it_knows_of_its_own_registration() -> None:
 
 
 def test_a_zookeeper_broker_that_has_started_may_know_of_nothing_until_it_is_told() -> None:
-    unknown = Described(PartitionMetadata(Error.UNKNOWN_TOPIC_OR_PARTITION), frozenset())
+    unknown = PartitionMetadataResponse(PartitionMetadata(Error.UNKNOWN_TOPIC_OR_PARTITION), frozenset())
     telling = after(FAILED_OVER, parameters=ZK)
     assert not telling.tells(0, unknown)
     telling.started(0)

@@ -20,7 +20,7 @@ from lockstep.stepper.driver.transactional_client import TransactionalClient
 from lockstep.stepper.model.client_requests import Told
 from lockstep.stepper.model.state import ABORTED, COMMITTED
 from lockstep_model.errors import Error
-from lockstep_model.metadata import Described, PartitionMetadata
+from lockstep_model.metadata import PartitionMetadata, PartitionMetadataResponse
 from lockstep_model.partition.fetch import Fetch, Isolation
 from lockstep_model.partition.log import Epoch
 from lockstep_model.partition.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch, Timestamp
@@ -166,12 +166,12 @@ def _end_of_epoch(answer: offsets.EpochEnd) -> EndOfEpoch:
     return EndOfEpoch(error, answer.leader_epoch, answer.end) if error is Error.NONE else EndOfEpoch(error)
 
 
-def described(view: ClusterView, topic: str, number: Numbering) -> Described:
+def described(view: ClusterView, topic: str, number: Numbering) -> PartitionMetadataResponse:
     """A Metadata response as the model has it: the partition and the live brokers."""
     brokers = frozenset(map(number, view.brokers))
     told = view.partition(topic, 0)
     if told is None:
-        return Described(PartitionMetadata(Error.UNKNOWN_TOPIC_OR_PARTITION), brokers)
+        return PartitionMetadataResponse(PartitionMetadata(Error.UNKNOWN_TOPIC_OR_PARTITION), brokers)
     partition = PartitionMetadata(
         Error(int(told.error)),
         number(told.leader) if told.leader >= 0 else NO_LEADER,
@@ -180,7 +180,7 @@ def described(view: ClusterView, topic: str, number: Numbering) -> Described:
         frozenset(map(number, told.isr)),
         frozenset(map(number, told.offline)),
     )
-    return Described(partition, brokers)
+    return PartitionMetadataResponse(partition, brokers)
 
 
 def _or_none(epoch: int | None) -> int:

@@ -20,7 +20,7 @@ from lockstep_model.errors import Error
 from lockstep_model.groups.consumer import ConsumerGroup, HeartbeatAnswer
 from lockstep_model.groups.generations import ClassicGroup, ClassicMember, JoinAnswer, SyncAnswer
 from lockstep_model.groups.offsets import NO_OFFSET, FetchedOffset, Group, Offsets
-from lockstep_model.groups.reconciliation import Assigned, ConsumerMember
+from lockstep_model.groups.reconciliation import AssignedPartitions, ConsumerMember
 from lockstep_model.registration import NO_LEADER
 from lockstep_model.state_machine import State
 
@@ -100,7 +100,7 @@ def _consumer_member(member: ConsumerMember, group: ConsumerGroup) -> str:
     return f"{member.id} in epoch {member.epoch} with {_partitions(member.assigned)}{revoking}, shall have {target}"
 
 
-def _partitions(assigned: Assigned) -> list[int]:
+def _partitions(assigned: AssignedPartitions) -> list[int]:
     return sorted(partition for partition, _ in assigned)
 
 

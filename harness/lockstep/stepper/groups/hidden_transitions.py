@@ -11,7 +11,7 @@ from functools import partial
 
 from lockstep.stepper.groups.responses import Coordinator, Outcome, as_reply, stored_after, waiting_members
 from lockstep.stepper.groups.state import Answered, Around, Asked, Memory, Operation, Places, Plain, Seat, Stored, Waits
-from lockstep_model.coordinators import Coordinating, heartbeat_refusal, refusal, sync_refusal
+from lockstep_model.coordinators import CoordinatorState, heartbeat_refusal, refusal, sync_refusal
 from lockstep_model.errors import Error
 from lockstep_model.groups.classic import Heartbeat, SyncGroup
 from lockstep_model.groups.generations import Answer, JoinAnswer, MemberId
@@ -63,25 +63,25 @@ class _Rules:
         own = [known for known in later if around.terms[known].leader == b]
         others = [known for known in later if around.terms[known].leader != b]
         for known in own:
-            if seat.coordinating is Coordinating.ACTIVE:
+            if seat.coordinating is CoordinatorState.ACTIVE:
                 yield around, seat._replace(known=known), *operations
-            after = Seat(Coordinating.LOADING, known)
+            after = Seat(CoordinatorState.LOADING, known)
             yield around, after, *_sent_away(b, seat, operations, Error.NOT_COORDINATOR)
-        if others and seat.coordinating is not Coordinating.ELSEWHERE:
-            after = Seat(Coordinating.ELSEWHERE, others[0])
+        if others and seat.coordinating is not CoordinatorState.ELSEWHERE:
+            after = Seat(CoordinatorState.ELSEWHERE, others[0])
             yield around, after, *_sent_away(b, seat, operations, Error.NOT_COORDINATOR)
 
     def stops(self, b: BrokerId, around: Around, seat: Seat, *operations: Operation) -> Outcomes:
         """Shutdown: a broker answers every parked JoinGroup and SyncGroup with COORDINATOR_NOT_AVAILABLE."""
-        if b in around.leaving and seat.coordinating is not Coordinating.STOPPED:
-            stopped = Seat(Coordinating.STOPPED, seat.known)
+        if b in around.leaving and seat.coordinating is not CoordinatorState.STOPPED:
+            stopped = Seat(CoordinatorState.STOPPED, seat.known)
             yield around, stopped, *_sent_away(b, seat, operations, Error.COORDINATOR_NOT_AVAILABLE)
 
     def loads(self, around: Around, seat: Seat, stored: Stored) -> Outcomes:
         """A new coordinator has read the group from __consumer_offsets, and becomes active."""
-        if seat.coordinating is Coordinating.LOADING:
+        if seat.coordinating is CoordinatorState.LOADING:
             for memory in self.coordinator.load(stored, around.terms[seat.known].after_ms):
-                yield around, Seat(Coordinating.ACTIVE, seat.known, memory), stored
+                yield around, Seat(CoordinatorState.ACTIVE, seat.known, memory), stored
 
     def expires(self, b: BrokerId, around: Around, seat: Seat, stored: Stored, *operations: Operation) -> Outcomes:
         """A session, join, sync or revocation timer of the coordinator expires."""
@@ -105,7 +105,7 @@ class _Rules:
         for outcome in self.coordinator.handle(seat.memory, operation):
             yield from self.done(b, operation, around, seat, stored, others, outcome)
 
-    def refusal(self, asked: Asked, coordinating: Coordinating) -> Error:
+    def refusal(self, asked: Asked, coordinating: CoordinatorState) -> Error:
         """The error of a broker that is not the active coordinator. It depends on the request's API."""
         match asked.request:
             case Heartbeat():

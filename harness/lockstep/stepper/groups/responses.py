@@ -19,7 +19,7 @@ from lockstep_model.groups.generations import (
     NOTHING,
     UNKNOWN_MEMBER,
     Answer,
-    Choose,
+    Chooser,
     ClassicGroup,
     GroupState,
     MemberId,
@@ -71,7 +71,7 @@ class Coordinator(NamedTuple):
                 for choose in _orders(group, asked.name):
                     yield self._classic(memory, group, asked, choose)
 
-    def _classic(self, memory: Memory, group: ClassicGroup, asked: Asked, choose: Choose) -> Outcome:
+    def _classic(self, memory: Memory, group: ClassicGroup, asked: Asked, choose: Chooser) -> Outcome:
         request, at_ms = asked.request, asked.at_ms
         match request:
             case classic.JoinGroup():
@@ -93,7 +93,7 @@ class Coordinator(NamedTuple):
             case _:
                 raise TypeError(f"the reference model has no answer to {request}")
 
-    def _joined(self, memory: Memory, handled: classic.Handled, member: MemberId, at_ms: int) -> Outcome:
+    def _joined(self, memory: Memory, handled: classic.ClassicResult, member: MemberId, at_ms: int) -> Outcome:
         """The outcome of a JoinGroup or SyncGroup: an error, a response, or a parked request with a new session."""
         answer = handled.answer
         if answer is not None and answer.error not in (Error.NONE, Error.MEMBER_ID_REQUIRED):
@@ -184,7 +184,7 @@ class Coordinator(NamedTuple):
                         after = after.with_timers({timer: due_ms + self.times.rebalance_ms})
                     yield Outcome(after, released=step.released)
 
-    def _classic_expires(self, group: ClassicGroup, timer: Timer, choose: Choose) -> generations.Step | None:
+    def _classic_expires(self, group: ClassicGroup, timer: Timer, choose: Chooser) -> generations.Step | None:
         match timer.kind:
             case TimerKind.SESSION:
                 return generations.session_expires(group, timer.member, parameters=self.parameters, choose=choose)
@@ -239,13 +239,13 @@ def as_reply(answer: Answer) -> Reply:
     return answer if answer.error is Error.NONE else Plain(answer.error)
 
 
-def _orders(group: ClassicGroup, *others: MemberId) -> Iterator[Choose]:
+def _orders(group: ClassicGroup, *others: MemberId) -> Iterator[Chooser]:
     """Every iteration order that Kafka's hash map of members may have: it decides which member is picked."""
     for order in permutations({*group.ids(), *others}):
         yield _first_of(order)
 
 
-def _first_of(order: tuple[MemberId, ...]) -> Choose:
+def _first_of(order: tuple[MemberId, ...]) -> Chooser:
     ranks = {member: rank for rank, member in enumerate(order)}
     return lambda names: min(names, key=lambda name: (ranks.get(name, 0), name))
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import permutations
 from typing import Any, NamedTuple, TypeAlias
 
-from lockstep_model.coordinators import Coordinating
+from lockstep_model.coordinators import CoordinatorState
 from lockstep_model.errors import Error
 from lockstep_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from lockstep_model.groups.consumer import ConsumerGroupHeartbeat, HeartbeatAnswer
@@ -116,7 +116,7 @@ class Around(NamedTuple):
 class Seat(NamedTuple):
     """One broker's coordinator role for the group."""
 
-    coordinating: Coordinating
+    coordinating: CoordinatorState
     known: int = -1
     """Index of the latest election that this broker has applied."""
     memory: Memory | None = None
@@ -170,7 +170,7 @@ class Places:
 
 def before_anything(brokers: int, term: Term) -> State:
     """The initial state: the group does not exist, and no broker has applied the coordinator's election yet."""
-    seats = [Seat(Coordinating.ELSEWHERE) for _ in range(brokers)]
+    seats = [Seat(CoordinatorState.ELSEWHERE) for _ in range(brokers)]
     return Around(term.after_ms, (term,)), Stored(), *seats, *(None,) * OPERATIONS
 
 

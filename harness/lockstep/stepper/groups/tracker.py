@@ -37,7 +37,7 @@ from lockstep.stepper.model.events import (
     Leaves,
     Started,
 )
-from lockstep_model.coordinators import Coordinating
+from lockstep_model.coordinators import CoordinatorState
 from lockstep_model.groups.parameters import GroupParameters
 from lockstep_model.registration import BrokerId
 from lockstep_model.state_machine import Outcomes, Part
@@ -127,7 +127,7 @@ class GroupFollowing:
         """A broker process ended or started: its memory is empty, and it has applied no election yet."""
 
         def anew(around: Around, _: Seat) -> Outcomes:
-            yield around._replace(leaving=around.leaving - {broker}), Seat(Coordinating.STOPPED)
+            yield around._replace(leaving=around.leaving - {broker}), Seat(CoordinatorState.STOPPED)
 
         self.belief.change((Places.AROUND, self._places.seat(broker)), anew)
 

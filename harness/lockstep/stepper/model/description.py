@@ -24,7 +24,7 @@ from lockstep.stepper.model.state import (
 )
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
-from lockstep_model.metadata import Described
+from lockstep_model.metadata import PartitionMetadataResponse
 from lockstep_model.partition.log import Epoch, Offset
 from lockstep_model.partition.produce import Produce
 from lockstep_model.partition.replica import UNKNOWN, Leadership, Replica
@@ -98,7 +98,7 @@ class Wording:
             + (f", leaving {self.brokers(leaving)}" if leaving else "")
         )
 
-    def described(self, told: Described) -> str:
+    def described(self, told: PartitionMetadataResponse) -> str:
         """A Metadata response: the partition and the live brokers."""
         partition = told.partition
         if partition.error not in (Error.NONE, Error.LEADER_NOT_AVAILABLE):

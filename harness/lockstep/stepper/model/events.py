@@ -21,7 +21,7 @@ from lockstep_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, Sync
 from lockstep_model.groups.consumer import ConsumerGroupHeartbeat, HeartbeatAnswer
 from lockstep_model.groups.generations import JoinAnswer, SyncAnswer
 from lockstep_model.groups.offsets import FetchedOffset, OffsetCommit, OffsetFetch
-from lockstep_model.metadata import Described
+from lockstep_model.metadata import PartitionMetadataResponse
 from lockstep_model.partition.fetch import Fetch
 from lockstep_model.partition.log import Epoch, Offset
 from lockstep_model.partition.offsets import EndOfEpoch, Listed, ListOffsets, OffsetForLeaderEpoch
@@ -146,7 +146,7 @@ class MetadataTold(Event, frozen=True, kw_only=True):
     """A broker's Metadata response arrived: the partition and the live brokers."""
 
     broker: BrokerId
-    told: Described
+    told: PartitionMetadataResponse
 
 
 class Configured(Event, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
-from lockstep_model.metadata import TOLD_LATER, Described, PartitionMetadata, describe
+from lockstep_model.metadata import TOLD_LATER, PartitionMetadata, PartitionMetadataResponse, describe
 from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.registration import BrokerId
 
@@ -68,7 +68,7 @@ class Telling:
             first = next((number for number, epoch in enumerate(epochs) if epoch >= leader_epoch), 0)
             self._least[broker] = _Least(max(first, least.partition), max(first, least.brokers))
 
-    def tells(self, broker: BrokerId, seen: Described) -> bool:
+    def tells(self, broker: BrokerId, seen: PartitionMetadataResponse) -> bool:
         """A Metadata response was received from a broker; returns whether its cache may hold that, and advances it."""
         least = self._least[broker]
         if not least.told and seen.partition.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
@@ -78,7 +78,7 @@ class Telling:
             self._least[broker] = found
         return found is not None
 
-    def _agreeing(self, broker: BrokerId, seen: Described) -> Iterator[_Least]:
+    def _agreeing(self, broker: BrokerId, seen: PartitionMetadataResponse) -> Iterator[_Least]:
         """Positions of the broker's cache that yield this response, the lowest first.
 
         A broker reads the live brokers after the partition, and the cache may advance between the two
@@ -90,10 +90,10 @@ class Telling:
                     if self._decided[there].active_brokers() == seen.brokers:
                         yield _Least(there if self._kraft else partition, there)
 
-    def permitted(self, broker: BrokerId) -> set[Described]:
+    def permitted(self, broker: BrokerId) -> set[PartitionMetadataResponse]:
         """For the report of a divergence: responses that the broker may give, both parts read at one moment."""
         return {
-            Described(self._described(partition, brokers), self._decided[brokers].active_brokers())
+            PartitionMetadataResponse(self._described(partition, brokers), self._decided[brokers].active_brokers())
             for partition, brokers in self._looks(broker)
         }
 

@@ -18,7 +18,7 @@ from lockstep_model.partition.replica import Replica
 from lockstep_model.registration import BrokerId
 from lockstep_model.replication.state import Broker, Metadata
 from lockstep_model.state_machine import State
-from lockstep_model.transactions.coordinator import Transactional
+from lockstep_model.transactions.coordinator import TransactionMetadata
 
 Request: TypeAlias = Any
 """A client request as the reference model represents it (Produce, Fetch, ListOffsets, InitProducerId and so on)."""
@@ -133,9 +133,9 @@ class Standing(NamedTuple):
 class Transactions(NamedTuple):
     """One transactional id: the coordinator's metadata, markers under way, and verification entries of leaders."""
 
-    transactional: Transactional | None = None
+    transactional: TransactionMetadata | None = None
     """Transaction metadata of the current coordinator; None before the first InitProducerId."""
-    logged: tuple[Transactional, ...] = ()
+    logged: tuple[TransactionMetadata, ...] = ()
     """Metadata that a new coordinator may load from __transaction_state instead: the last that was replicated, and
     every later append that failed to replicate in time. Empty if there was no such failure."""
     moved: bool = False
@@ -151,13 +151,13 @@ class Transactions(NamedTuple):
     standing: tuple[Standing, ...] = ()
     """At most one verification entry per broker."""
 
-    def wrote(self, transactional: Transactional | None) -> Transactions:
+    def wrote(self, transactional: TransactionMetadata | None) -> Transactions:
         """The coordinator has replicated this metadata, so that a new coordinator can load nothing older."""
         if transactional == self.transactional:
             return self
         return self._replace(transactional=transactional, logged=(), moved=False)
 
-    def failed(self, transactional: Transactional | None, believed: Transactional | None) -> Transactions:
+    def failed(self, transactional: TransactionMetadata | None, believed: TransactionMetadata | None) -> Transactions:
         """An append to __transaction_state failed to replicate in time, and may be in the log all the same.
 
         The coordinator continues with `believed`; a new coordinator may load `transactional`.

@@ -62,7 +62,7 @@ from lockstep.stepper.model.state import (
 )
 from lockstep.stepper.model.transactions import sent_again
 from lockstep_model.controller import Controller
-from lockstep_model.metadata import Described
+from lockstep_model.metadata import PartitionMetadataResponse
 from lockstep_model.parameters import Mode, Parameters
 from lockstep_model.partition.in_sync import lag_passes, shrink
 from lockstep_model.partition.log import Epoch, Offset
@@ -385,7 +385,7 @@ class Following:
             for parameters in self._possible:
                 yield from handle(parameters, process.replica, asked)
 
-    def _describe(self, broker: BrokerId, told: Described) -> None:
+    def _describe(self, broker: BrokerId, told: PartitionMetadataResponse) -> None:
         """A Metadata response was received; the broker must have learned of decisions that yield it."""
         epochs = [process.replica.leader_epoch for (process,) in self.belief.parts(self.places.broker(broker))]
         self.telling.leads_or_follows(broker, min(epochs))

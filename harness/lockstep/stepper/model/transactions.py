@@ -38,7 +38,7 @@ from lockstep_model.transactions.coordinator import (
     Answer,
     EndTxn,
     InitProducerId,
-    Transactional,
+    TransactionMetadata,
 )
 
 CoordinatorRequest = InitProducerId | AddPartitionsToTxn | EndTxn
@@ -146,7 +146,9 @@ class TransactionRules:
             if loaded != transactions.transactional:
                 yield transactions._replace(transactional=loaded)
 
-    def answered(self, transactional: Transactional | None, asked: Asked) -> tuple[Transactional | None, Answer]:
+    def answered(
+        self, transactional: TransactionMetadata | None, asked: Asked
+    ) -> tuple[TransactionMetadata | None, Answer]:
         """The coordinator's metadata after a request, and its response; before EndTxn v5 that carries no producer."""
         request = asked.request
         match request:
@@ -366,7 +368,7 @@ class TransactionRules:
             yield transactions._replace(transactional=loaded, logged=(), moved=False), around
 
 
-def _failed(known: Transactions, after: Transactional | None) -> Iterator[Transactions]:
+def _failed(known: Transactions, after: TransactionMetadata | None) -> Iterator[Transactions]:
     """The coordinator after an append that failed to replicate.
 
     It keeps its metadata. But where InitProducerId was to fence a producer with an open transaction, the producer stays

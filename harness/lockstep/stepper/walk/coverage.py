@@ -31,7 +31,7 @@ from lockstep.stepper.driver.actions import (
 from lockstep.stepper.driver.driver import Done
 from lockstep.stepper.driver.timeouts import NOT_YET
 from lockstep_model.errors import Error
-from lockstep_model.metadata import Described
+from lockstep_model.metadata import PartitionMetadataResponse
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ def answer(done: Done) -> str:
     match done.step:
         case Elect() | Reassign():
             return "done" if done.seen == "done" else "refused"
-        case AskMetadata() if isinstance(done.reply, Described):
+        case AskMetadata() if isinstance(done.reply, PartitionMetadataResponse):
             return _named(done.reply.partition.error)
         case SetMinIsr() | Wait():
             return done.seen
