@@ -12,7 +12,15 @@ from typing import NamedTuple, TypeAlias
 
 from lockstep_model.partition import last_stable_offset
 from lockstep_model.partition.last_stable_offset import OngoingTxn, Transactions
-from lockstep_model.partition.producer_state import NOBODY, Batch, Marker, Offset, ProducerEntry, ProducerId, followed
+from lockstep_model.partition.producer_state import (
+    NO_PRODUCER_ENTRY,
+    Batch,
+    Marker,
+    Offset,
+    ProducerEntry,
+    ProducerId,
+    followed,
+)
 
 Entries: TypeAlias = tuple[tuple[ProducerId, ProducerEntry], ...]
 """ProducerStateEntry by producer id, ascending."""
@@ -40,7 +48,7 @@ class KnownProducers(NamedTuple):
 
     def entry(self, producer_id: ProducerId) -> ProducerEntry:
         """The entry of a producer id (ProducerStateManager.lastEntry)."""
-        return next((entry for number, entry in self.entries if number == producer_id), NOBODY)
+        return next((entry for number, entry in self.entries if number == producer_id), NO_PRODUCER_ENTRY)
 
     def followed(self, logged: Batch | Marker, offset: Offset) -> KnownProducers:
         """Producer state after an append, by leader or follower; nothing is validated (ProducerStateManager.update)."""

@@ -19,7 +19,7 @@ Offset: TypeAlias = int
 Epoch: TypeAlias = int
 
 NO_EPOCH: Epoch = -1
-NOBODY_KNOWN = KnownProducers()
+NO_PRODUCER_STATE = KnownProducers()
 
 
 class Record(NamedTuple):
@@ -60,7 +60,7 @@ class Log(NamedTuple):
     @property
     def known(self) -> KnownProducers:
         """Producer state, empty if no batch had a producer id."""
-        return self.producers or NOBODY_KNOWN
+        return self.producers or NO_PRODUCER_STATE
 
     @property
     def end(self) -> Offset:

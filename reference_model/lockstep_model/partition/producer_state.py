@@ -80,7 +80,7 @@ class ProducerEntry(NamedTuple):
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
-NOBODY = ProducerEntry()
+NO_PRODUCER_ENTRY = ProducerEntry()
 """No state for a producer id: new, or expired (producer.id.expiration.ms, one day)."""
 
 

@@ -8,7 +8,7 @@ from lockstep_model.partition.known_producers import replayed
 from lockstep_model.partition.log import Log, Offset, Record
 from lockstep_model.partition.producer_state import (
     ACCEPTED,
-    NOBODY,
+    NO_PRODUCER_ENTRY,
     Acceptance,
     Batch,
     Duplicate,
@@ -46,10 +46,10 @@ def test_a_log_tells_what_a_leader_knew() -> None:
 
     known = replayed(logged)
     assert dict(known.entries) == {
-        PID: marked(appended(appended(NOBODY, first, 0), second, 2), COMMIT),
-        OTHER: appended(NOBODY, other, 1),
+        PID: marked(appended(appended(NO_PRODUCER_ENTRY, first, 0), second, 2), COMMIT),
+        OTHER: appended(NO_PRODUCER_ENTRY, other, 1),
     }
-    assert known.entry(8) == NOBODY
+    assert known.entry(8) == NO_PRODUCER_ENTRY
     assert replayed(logged[:3]).entry(PID).transaction_first_offset == 0
 
 
@@ -89,8 +89,8 @@ class TestRestart:
 
     def test_an_empty_log_knows_nobody(self) -> None:
         """A snapshot at the start of the log does not count."""
-        assert SIX.delete_before(5).restart(6).known.entry(PID) != NOBODY
-        assert SIX.delete_before(6).restart(6).known.entry(PID) == NOBODY
+        assert SIX.delete_before(5).restart(6).known.entry(PID) != NO_PRODUCER_ENTRY
+        assert SIX.delete_before(6).restart(6).known.entry(PID) == NO_PRODUCER_ENTRY
 
 
 class TestTruncation:
@@ -125,10 +125,10 @@ class TestDeletedRecords:
 
     def test_a_restart_keeps_them_but_a_truncation_begins_at_the_start(self) -> None:
         two = log_of(Batch(OTHER, 0, 0), *(batch(sequence) for sequence in range(3))).delete_before(1)
-        assert two.known.entry(OTHER) != NOBODY
-        assert two.restart(4).known.entry(OTHER) != NOBODY
-        assert two.truncate(3).known.entry(OTHER) == NOBODY
-        assert two.truncate(3).known.entry(PID) != NOBODY
+        assert two.known.entry(OTHER) != NO_PRODUCER_ENTRY
+        assert two.restart(4).known.entry(OTHER) != NO_PRODUCER_ENTRY
+        assert two.truncate(3).known.entry(OTHER) == NO_PRODUCER_ENTRY
+        assert two.truncate(3).known.entry(PID) != NO_PRODUCER_ENTRY
 
     def test_a_transaction_that_began_in_them_holds_readers_at_the_start(self) -> None:
         opened = log_of(BEGUN, batch(1, transactional=True), Batch(OTHER, 0, 0))

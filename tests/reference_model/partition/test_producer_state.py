@@ -11,7 +11,7 @@ from lockstep_model.parameters import Parameters, parameters_for
 from lockstep_model.partition.producer_state import (
     ACCEPTED,
     LAST_SEQUENCE,
-    NOBODY,
+    NO_PRODUCER_ENTRY,
     Acceptance,
     Batch,
     Duplicate,
@@ -35,7 +35,7 @@ def batch(sequence: int, *, epoch: int = 0, records: int = 1, transactional: boo
     return Batch(PID, epoch, sequence, records, transactional)
 
 
-def after(*batches: Batch | Marker, start: ProducerEntry = NOBODY) -> ProducerEntry:
+def after(*batches: Batch | Marker, start: ProducerEntry = NO_PRODUCER_ENTRY) -> ProducerEntry:
     entry, offset = start, 100
     for one in batches:
         entry = followed(entry, one, offset)
@@ -44,8 +44,8 @@ def after(*batches: Batch | Marker, start: ProducerEntry = NOBODY) -> ProducerEn
 
 
 def test_a_new_producer_id_may_begin_with_any_sequence() -> None:
-    assert check(NOBODY, batch(0), KAFKA_4) == ACCEPTED
-    assert check(NOBODY, batch(41), KAFKA_4) == ACCEPTED
+    assert check(NO_PRODUCER_ENTRY, batch(0), KAFKA_4) == ACCEPTED
+    assert check(NO_PRODUCER_ENTRY, batch(41), KAFKA_4) == ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,15 @@ def verified(entry: ProducerEntry, one: Batch, standing: Verification | None = N
 
 def test_a_transaction_begins_only_with_the_guard_that_was_given() -> None:
     first = batch(0, transactional=True)
-    standing = verified(NOBODY, first)
+    standing = verified(NO_PRODUCER_ENTRY, first)
 
-    assert check(NOBODY, first, KAFKA_39) == Error.INVALID_TXN_STATE
-    assert check(NOBODY, first, KAFKA_39, verification=standing, guard=standing.guard) == ACCEPTED
-    assert check(NOBODY, first, KAFKA_39, verification=standing, guard=99) == Error.INVALID_TXN_STATE
-    assert check(NOBODY, first, KAFKA_39, guard=standing.guard) == Error.INVALID_TXN_STATE
-    assert check(NOBODY, first, Parameters(transaction_version=0, transaction_verification=False)) == ACCEPTED
+    assert check(NO_PRODUCER_ENTRY, first, KAFKA_39) == Error.INVALID_TXN_STATE
+    assert check(NO_PRODUCER_ENTRY, first, KAFKA_39, verification=standing, guard=standing.guard) == ACCEPTED
+    assert check(NO_PRODUCER_ENTRY, first, KAFKA_39, verification=standing, guard=99) == Error.INVALID_TXN_STATE
+    assert check(NO_PRODUCER_ENTRY, first, KAFKA_39, guard=standing.guard) == Error.INVALID_TXN_STATE
+    assert (
+        check(NO_PRODUCER_ENTRY, first, Parameters(transaction_version=0, transaction_verification=False)) == ACCEPTED
+    )
 
 
 def test_before_4_0_a_missing_verification_is_told_before_an_old_epoch() -> None:
@@ -149,8 +151,8 @@ def test_what_is_open_needs_no_verification_unless_its_epoch_is_new_since_4_0(ad
 def test_a_client_of_version_2_has_its_partition_added_whatever_is_configured() -> None:
     unverified = replace(KAFKA_4, transaction_verification=False)
     first = batch(0, transactional=True)
-    assert start_verification(NOBODY, first, 100, None, unverified, adds=False) is None
-    assert isinstance(start_verification(NOBODY, first, 100, None, unverified, adds=True), Verification)
+    assert start_verification(NO_PRODUCER_ENTRY, first, 100, None, unverified, adds=False) is None
+    assert isinstance(start_verification(NO_PRODUCER_ENTRY, first, 100, None, unverified, adds=True), Verification)
 
 
 def test_while_a_verification_stands_only_the_lowest_sequence_seen_is_taken() -> None:
@@ -167,21 +169,21 @@ def test_while_a_verification_stands_only_the_lowest_sequence_seen_is_taken() ->
 
 
 def test_a_new_epoch_takes_a_standing_verification_over() -> None:
-    standing = verified(NOBODY, batch(0, transactional=True))
+    standing = verified(NO_PRODUCER_ENTRY, batch(0, transactional=True))
 
-    renewed = verified(NOBODY, batch(5, epoch=1, transactional=True), standing)
+    renewed = verified(NO_PRODUCER_ENTRY, batch(5, epoch=1, transactional=True), standing)
 
     assert renewed == Verification(guard=standing.guard, epoch=1, lowest_sequence=5)
-    assert verified(NOBODY, batch(3, transactional=True), renewed) == renewed
+    assert verified(NO_PRODUCER_ENTRY, batch(3, transactional=True), renewed) == renewed
 
 
 def test_in_version_2_an_unknown_producer_begins_its_transaction_at_zero() -> None:
     late = batch(2, transactional=True)
     standing = Verification(guard=100, epoch=0, lowest_sequence=2)
 
-    assert check(NOBODY, late, KAFKA_4, verification=standing, guard=100) == ACCEPTED
+    assert check(NO_PRODUCER_ENTRY, late, KAFKA_4, verification=standing, guard=100) == ACCEPTED
     adding = standing._replace(adds=True)
-    assert check(NOBODY, late, KAFKA_4, verification=adding, guard=100) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert check(NO_PRODUCER_ENTRY, late, KAFKA_4, verification=adding, guard=100) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_an_old_epoch_is_not_asked_about_in_version_2() -> None:
@@ -261,7 +263,7 @@ def test_from_4_1_on_an_unknown_producer_of_version_2_begins_with_sequence_0(
 ) -> None:
     parameters = parameters_for(version, "kraft")
     third = Batch(7, 0, 2, transactional=True)
-    verification = start_verification(NOBODY, third, 100, None, parameters, adds=True)
+    verification = start_verification(NO_PRODUCER_ENTRY, third, 100, None, parameters, adds=True)
     assert isinstance(verification, Verification)
-    found = check(NOBODY, third, parameters, verification=verification, guard=verification.guard)
+    found = check(NO_PRODUCER_ENTRY, third, parameters, verification=verification, guard=verification.guard)
     assert found == (ACCEPTED if begins_with_any else Error.OUT_OF_ORDER_SEQUENCE_NUMBER)
