@@ -9,11 +9,19 @@ import random
 from typing import Any
 
 from lockstep.stepper.model.controller_inference import Occasions
-from lockstep.stepper.model.events import Answered as Late
-from lockstep.stepper.model.events import Began, Decided, Ended, GaveUp, Named, Sent, Surrounded
+from lockstep.stepper.model.events import (
+    Began,
+    BrokerEnded,
+    Decided,
+    GaveUp,
+    Named,
+    RequestSent,
+    ResponseArrived,
+    Surrounded,
+)
 from lockstep.stepper.model.hidden_transitions import machine
-from lockstep.stepper.model.state import Answered, Asked, Places, before_creation, replaced
-from lockstep.stepper.model.tracker import Following, unheard
+from lockstep.stepper.model.state import PartitionPlaces, PendingRequest, Response, before_creation, replaced
+from lockstep.stepper.model.tracker import BeliefTracker, unheard
 from lockstep_model.controller import Controller, alter_partition, create, fence
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
@@ -29,18 +37,18 @@ class Pretended:
     def __init__(self, parameters: Parameters, believed: Parameters, *, seed: int, brokers: int = 3) -> None:
         self.parameters = parameters
         self.draw = random.Random(seed)
-        self.places = Places(brokers)
+        self.places = PartitionPlaces(brokers)
         registered = tuple((broker, BrokerRegistration(epoch=10 + broker)) for broker in range(brokers))
         nothing = Controller(brokers=registered)
         self.state: State = before_creation(nothing)
         self.machine: Machine = machine(self.state, parameters)
         created, _ = create(parameters, nothing, tuple(range(brokers)))
         self._decided(created)
-        self.following = Following(believed, Began(controller=created))
+        self.tracker = BeliefTracker(believed, Began(controller=created))
 
     @property
     def metadata(self) -> Metadata:
-        metadata: Metadata = self.state[Places.METADATA]
+        metadata: Metadata = self.state[PartitionPlaces.METADATA]
         return metadata
 
     def happen(self, most: int = 8) -> None:
@@ -64,34 +72,34 @@ class Pretended:
 
     def decide(self, controller: Controller, silent: frozenset[int] = frozenset()) -> None:
         self._decided(controller)
-        self.following.tell(Decided(controller=controller, occasions=Occasions(silent=silent)))
+        self.tracker.tell(Decided(controller=controller, occasions=Occasions(silent=silent)))
 
     def _decided(self, controller: Controller) -> None:
-        self.put({Places.METADATA: tidied(self.metadata._replace(log=(*self.metadata.log, controller)))})
+        self.put({PartitionPlaces.METADATA: tidied(self.metadata._replace(log=(*self.metadata.log, controller)))})
 
     def ask(self, broker: int, request: Any) -> Any:
         """Ask, wait for the answer, and tell the one who follows."""
         place = self.places.operation(0)
-        self.put({place: Asked(broker, request)})
+        self.put({place: PendingRequest(broker, request)})
         for _ in range(500):
-            if isinstance(self.state[place], Answered):
+            if isinstance(self.state[place], Response):
                 break
             self.happen(1)
         else:
-            self.following.tell(Sent(slot=0, broker=broker, request=Named.of(request)))
-            self.following.tell(GaveUp(slot=0))
+            self.tracker.tell(RequestSent(slot=0, broker=broker, request=Named.of(request)))
+            self.tracker.tell(GaveUp(slot=0))
             self.put({place: None})
             return None
         reply = self.state[place].reply
         self.put({place: None})
-        self.following.tell(Sent(slot=0, broker=broker, request=Named.of(request), reply=Named.of(reply)))
-        self.following.tell(Late(slot=0, reply=Named.of(reply)))
+        self.tracker.tell(RequestSent(slot=0, broker=broker, request=Named.of(request), reply=Named.of(reply)))
+        self.tracker.tell(ResponseArrived(slot=0, reply=Named.of(reply)))
         return reply
 
     def around(self, **changes: Any) -> None:
-        around = self.state[Places.SURROUNDINGS]._replace(**changes)
-        self.put({Places.SURROUNDINGS: around})
-        self.following.tell(Surrounded(surroundings=around))
+        around = self.state[PartitionPlaces.SURROUNDINGS]._replace(**changes)
+        self.put({PartitionPlaces.SURROUNDINGS: around})
+        self.tracker.tell(Surrounded(surroundings=around))
 
     def kill(self, broker: int) -> None:
         process = self.state[self.places.broker(broker)]
@@ -100,8 +108,8 @@ class Pretended:
         stopped = restart(replica, replica.broker_epoch, end=replica.log.end, high_watermark=checkpoint)
         silence = dict.fromkeys(unheard(self.places, broker))
         broken = {self.places.broker(broker): process._replace(replica=stopped, running=False)}
-        self.put({**silence, **broken, Places.METADATA: knowing(self.metadata, broker, None)})
-        self.following.tell(Ended(broker=broker, clean=False))
+        self.put({**silence, **broken, PartitionPlaces.METADATA: knowing(self.metadata, broker, None)})
+        self.tracker.tell(BrokerEnded(broker=broker, clean=False))
 
     def session_ends(self, broker: int) -> None:
         self.decide(fence(self.parameters, self.metadata.controller, broker), silent=frozenset({broker}))

@@ -11,7 +11,7 @@ from lockstep_model.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from lockstep.stepper.controls.evaluation import Spread, WrongModelFound
-    from lockstep.stepper.session import Ended
+    from lockstep.stepper.session import EndedSession
 
 EXIT = {
     RunVerdict.PASS: ExitCode.PASS,
@@ -30,7 +30,7 @@ class Judged(Protocol):
 V = TypeVar("V", bound=Judged)
 
 
-def tell(ended: Ended[V], as_json: bool, in_words: Callable[[V], str]) -> ExitCode:
+def tell(ended: EndedSession[V], as_json: bool, in_words: Callable[[V], str]) -> ExitCode:
     """Write the reports and say what came of it: `in_words` prints most, and returns what is said after the verdict."""
     from lockstep_reports import write_all
 

@@ -33,14 +33,15 @@ Grammar of a walk
     walk    = Began, { action }                    Began: the partition as the controller created it
     action  = { fact | observation }               one action yields events, in the order in which they are told
     fact    = Surrounded                           links cut, brokers paused, timeouts that may have passed
-            | Started | Ended | Leaves             a broker process started or ended, or was asked to shut down
+            | Started | BrokerEnded | ShutdownBegan
+                                                   a broker process started or ended, or was asked to shut down
             | Configured                           values of min.insync.replicas that a broker may apply
-            | Sent | GaveUp                        a request was sent and stays open; its connection broke
+            | RequestSent | GaveUp                 a request was sent and stays open; its connection broke
             | Identified                           a new transactional id got its producer id and epoch
             | GroupBegan | CoordinatorElected      a group exists; its partition of __consumer_offsets has a new leader
-            | GroupAsked | GroupUnanswered         the same as Sent and GaveUp, to a group coordinator
+            | GroupAsked | GroupUnanswered         as RequestSent and GaveUp, to a group coordinator
     observation
-            = Decided | Exchanged | Answered | MetadataTold | Found | GroupAnswered
+            = Decided | Exchanged | ResponseArrived | MetadataTold | Found | GroupAnswered
 
     action -> driver -> events -> tracker -> belief
 
@@ -58,10 +59,11 @@ Analyses: how each kind of observation is judged
    response: error, offset, records, high watermark. Covers Produce with acks 0 or 1, Fetch, ListOffsets and
    OffsetForLeaderEpoch. No response is the permitted one to acks=0; a closed connection is its error.
    `model.client_requests`
-3. Delayed response (Sent, later Answered). Produce with acks=all waits for the high watermark, a transactional request
-   for its coordinator. In some state the request's slot must hold exactly this response. The same holds for a response
-   that came while the controller decided something. After a broken connection (GaveUp) the request may have been
-   handled, may be handled later, or never: nothing is judged. `model.hidden_transitions`, `model.transactions`
+3. Delayed response (RequestSent, later ResponseArrived). Produce with acks=all waits for the high watermark, a
+   transactional request for its coordinator. In some state the request's slot must hold exactly this response. The
+   same holds for a response that came while the controller decided something. After a broken connection (GaveUp) the
+   request may have been handled, may be handled later, or never: nothing is judged. `model.hidden_transitions`,
+   `model.transactions`
 4. Metadata response (MetadataTold). It must be the cluster as of a decision that the broker may have applied: brokers
    apply decisions late, but never go back. The live brokers may be those of a later decision, since a broker reads
    them after the partition; in ZooKeeper mode also of an earlier one, since they are propagated separately.

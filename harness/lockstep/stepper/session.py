@@ -120,7 +120,7 @@ def seconds_of(walks: Iterable[Timed]) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended(Generic[T]):
+class EndedSession(Generic[T]):
     """The run directory and the verdict of a session that has ended."""
 
     directory: Path
@@ -153,12 +153,12 @@ class Session:
         write_events(into / EVENTS, walked.events)
         return verdict_of(self.name, walked, logs_around(self.run.path, walked), wrong=wrong)
 
-    def end(self, verdict: V) -> Ended[V]:
+    def end(self, verdict: V) -> EndedSession[V]:
         """Write the verdict on the session."""
         save_verdict(self.run.path, verdict)
-        return Ended(directory=self.run.path, verdict=verdict)
+        return EndedSession(directory=self.run.path, verdict=verdict)
 
-    def end_with_controls(self, verdict: V, walks: Mapping[str, Walked], of: str) -> Ended[V]:
+    def end_with_controls(self, verdict: V, walks: Mapping[str, Walked], of: str) -> EndedSession[V]:
         """Write the verdict, then check every wrong model against these walks: each should diverge in some of them."""
         self.end(verdict)  # the controls take long, and may be interrupted
         with self.progress.action(f"holding {len(WRONG_MODELS)} wrong models to {len(walks)} {of}"):
@@ -262,7 +262,7 @@ def _diverged(walked: Walked, logs: tuple[Excerpt, ...]) -> Diverged | None:
     divergence = walked.divergence
     if divergence is None:
         return None
-    wording = divergence.wording
+    describer = divergence.describer
     return Diverged(
         step=len(walked.steps) + 1,
         words=str(walked.diverged_at),
@@ -270,7 +270,7 @@ def _diverged(walked: Walked, logs: tuple[Excerpt, ...]) -> Diverged | None:
         permitted=divergence.permitted,
         decisions=walked.decisions,
         states=len(divergence.before),
-        belief=wording.belief(divergence.before),
-        examples=wording.examples(divergence.before),
+        belief=describer.belief(divergence.before),
+        examples=describer.examples(divergence.before),
         logs=logs,
     )

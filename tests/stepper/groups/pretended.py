@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 from lockstep.stepper.groups.consumers import Consumer
 from lockstep.stepper.groups.hidden_transitions import machine
-from lockstep.stepper.groups.responses import Coordinator
+from lockstep.stepper.groups.responses import GroupCoordinator
 from lockstep.stepper.groups.state import (
     OPERATIONS,
-    Answered,
-    Asked,
-    Places,
+    GroupPlaces,
+    GroupResponse,
+    PendingGroupRequest,
     Reply,
     Request,
     Term,
     Times,
     before_anything,
 )
-from lockstep.stepper.groups.tracker import Groups
+from lockstep.stepper.groups.tracker import GroupTrackers
 from lockstep.stepper.model.client_requests import as_asked
 from lockstep.stepper.model.events import (
     CoordinatorElected,
@@ -42,29 +42,29 @@ class PretendedGroup:
 
     def __init__(self, parameters: GroupParameters, believed: GroupParameters, *, seed: int = 0) -> None:
         self.draw = random.Random(seed)
-        self.places = Places(BROKERS)
+        self.places = GroupPlaces(BROKERS)
         self.coordinator = 0
         self.now_ms = 0
         self._epoch = 0
         self._asked = 0
         self._asking: dict[int, tuple[Consumer, Request]] = {}
         self.state: State = before_anything(BROKERS, Term(0, 0, 0))
-        self.machine = machine(Coordinator(parameters, TIMES), self.state, BROKERS)
-        self.groups = Groups(believed, (), as_asked)
+        self.machine = machine(GroupCoordinator(parameters, TIMES), self.state, BROKERS)
+        self.groups = GroupTrackers(believed, (), as_asked)
         self.groups.tell(CoordinatorElected(leader=0, epoch=0, after_ms=0, before_ms=0))
         self.groups.tell(GroupBegan(group=GROUP, brokers=BROKERS, times=TIMES))
         self.happen(20)
 
     @property
     def belief(self) -> int:
-        return len(self.groups.following[GROUP].belief)
+        return len(self.groups.trackers[GROUP].belief)
 
     def ask(self, request: Request, broker: int | None = None, consumer: Consumer | None = None) -> Reply | None:
         """Send a request, and return the answer if it comes soon; those of others may come with it."""
         slot = next(slot for slot in range(OPERATIONS) if self.state[self.places.operation(slot)] is None)
         self._asked += 1
         number = self.coordinator if broker is None else broker
-        asked = Asked(number, request, self.now_ms, f"member-{self._asked}")
+        asked = PendingGroupRequest(number, request, self.now_ms, f"member-{self._asked}")
         self._put({self.places.operation(slot): asked})
         if consumer is not None:
             self._asking[slot] = consumer, request
@@ -78,7 +78,7 @@ class PretendedGroup:
         """Tell all answers that are there."""
         for slot, place in enumerate(self.places.operations):
             operation = self.state[place]
-            if isinstance(operation, Answered):
+            if isinstance(operation, GroupResponse):
                 self._put({place: None})
                 reply = operation.reply
                 self.groups.tell(GroupAnswered(group=GROUP, slot=slot, reply=Named.of(reply), at_ms=self.now_ms))
@@ -99,15 +99,15 @@ class PretendedGroup:
     def wait(self, ms: int) -> None:
         """Time passes, and timers may run out."""
         self.now_ms += ms
-        self._put({Places.AROUND: self.state[Places.AROUND]._replace(now_ms=self.now_ms)})
+        self._put({GroupPlaces.AROUND: self.state[GroupPlaces.AROUND]._replace(now_ms=self.now_ms)})
 
     def elect(self, broker: int) -> None:
         """Another broker leads the group's partition; who coordinated may not have heard of it yet."""
         self._epoch += 1
         self.coordinator = broker
-        around = self.state[Places.AROUND]
+        around = self.state[GroupPlaces.AROUND]
         term = Term(broker, self._epoch, self.now_ms)
-        self._put({Places.AROUND: around._replace(terms=(*around.terms, term))})
+        self._put({GroupPlaces.AROUND: around._replace(terms=(*around.terms, term))})
         now = self.now_ms
         self.groups.tell(CoordinatorElected(leader=broker, epoch=self._epoch, after_ms=now, before_ms=now))
 

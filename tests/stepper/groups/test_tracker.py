@@ -76,7 +76,7 @@ def test_a_model_without_a_guard_diverges(guard: str, request_of: object) -> Non
     with pytest.raises(Divergence) as raised:
         group.ask(request_of(member))
     assert raised.value.permitted == ("done",)
-    believed = {part.part: part.ways[0].words for part in raised.value.wording.belief(raised.value.before)}
+    believed = {part.part: part.ways[0].words for part in raised.value.describer.belief(raised.value.before)}
     assert "Stable in generation 1" in believed["broker 0"]
 
 

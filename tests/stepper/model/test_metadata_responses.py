@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.stepper.model.metadata_responses import Telling
+from lockstep.stepper.model.metadata_responses import MetadataCaches
 from lockstep_model.controller import Controller, create, fence, register, unfence
 from lockstep_model.errors import Error
 from lockstep_model.metadata import OFFLINE_TOLD, TOLD_LATER, PartitionMetadata, PartitionMetadataResponse, describe
@@ -28,11 +28,11 @@ def told_by(controller: Controller, parameters: Parameters = KRAFT) -> Partition
     return PartitionMetadataResponse(describe(parameters, controller.partition, brokers), controller.active_brokers())
 
 
-def after(*decided: Controller, parameters: Parameters = KRAFT) -> Telling:
-    telling = Telling(parameters, CREATED)
+def after(*decided: Controller, parameters: Parameters = KRAFT) -> MetadataCaches:
+    caches = MetadataCaches(parameters, CREATED)
     for controller in decided:
-        telling.decided(controller)
-    return telling
+        caches.decided(controller)
+    return caches
 
 
 both = pytest.mark.parametrize("parameters", [KRAFT, ZK], ids=["kraft", "zk"])
@@ -55,17 +55,17 @@ def test_it_does_not_tell_what_was_not_decided(parameters: Parameters) -> None:
 
 @both
 def test_it_does_not_forget_what_it_has_told(parameters: Parameters) -> None:
-    telling = after(FAILED_OVER, parameters=parameters)
-    assert telling.tells(1, told_by(FAILED_OVER))
-    assert not telling.tells(1, told_by(CREATED))
-    assert telling.tells(2, told_by(CREATED))  # each for itself
+    caches = after(FAILED_OVER, parameters=parameters)
+    assert caches.tells(1, told_by(FAILED_OVER))
+    assert not caches.tells(1, told_by(CREATED))
+    assert caches.tells(2, told_by(CREATED))  # each for itself
 
 
 def test_who_leads_in_an_epoch_has_told_of_it_in_kraft() -> None:
-    telling = after(FAILED_OVER)
-    telling.leads_or_follows(1, FAILED_OVER.partition.leader_epoch)
-    assert telling.permitted(1) == {told_by(FAILED_OVER)}
-    assert not telling.tells(1, told_by(CREATED))
+    caches = after(FAILED_OVER)
+    caches.leads_or_follows(1, FAILED_OVER.partition.leader_epoch)
+    assert caches.permitted(1) == {told_by(FAILED_OVER)}
+    assert not caches.tells(1, told_by(CREATED))
     lagging = after(FAILED_OVER, parameters=ZK)  # there LeaderAndIsr comes first
     lagging.leads_or_follows(1, FAILED_OVER.partition.leader_epoch)
     assert lagging.tells(1, told_by(CREATED))
@@ -73,27 +73,27 @@ def test_who_leads_in_an_epoch_has_told_of_it_in_kraft() -> None:
 
 def test_who_is_there_may_be_looked_at_later_than_the_partition() -> None:
     mixed = told_by(FAILED_OVER)._replace(brokers=UNFENCED.active_brokers())
-    telling = after(FAILED_OVER, BACK, UNFENCED)
-    assert telling.tells(1, mixed)
-    assert not telling.tells(1, told_by(FAILED_OVER))  # it knows by now that 0 is back
+    caches = after(FAILED_OVER, BACK, UNFENCED)
+    assert caches.tells(1, mixed)
+    assert not caches.tells(1, told_by(FAILED_OVER))  # it knows by now that 0 is back
     earlier = told_by(UNFENCED)._replace(brokers=FAILED_OVER.active_brokers())
     assert not after(FAILED_OVER, BACK, UNFENCED).tells(1, earlier)
 
 
 def test_a_kraft_broker_serves_when_it_knows_of_its_own_registration() -> None:
-    telling = after(FAILED_OVER, BACK)
-    assert not telling.tells(0, told_by(CREATED))
-    assert telling.tells(0, told_by(BACK))
+    caches = after(FAILED_OVER, BACK)
+    assert not caches.tells(0, told_by(CREATED))
+    assert caches.tells(0, told_by(BACK))
 
 
 def test_a_zookeeper_broker_that_has_started_may_know_of_nothing_until_it_is_told() -> None:
     unknown = PartitionMetadataResponse(PartitionMetadata(Error.UNKNOWN_TOPIC_OR_PARTITION), frozenset())
-    telling = after(FAILED_OVER, parameters=ZK)
-    assert not telling.tells(0, unknown)
-    telling.started(0)
-    assert telling.tells(0, unknown)
-    assert telling.tells(0, told_by(FAILED_OVER))
-    assert not telling.tells(0, unknown)
+    caches = after(FAILED_OVER, parameters=ZK)
+    assert not caches.tells(0, unknown)
+    caches.started(0)
+    assert caches.tells(0, unknown)
+    assert caches.tells(0, told_by(FAILED_OVER))
+    assert not caches.tells(0, unknown)
 
 
 def test_wrong_models_do_not_permit_what_is_right() -> None:

@@ -8,24 +8,24 @@ from contextlib import nullcontext
 import pytest
 
 from lockstep.stepper.controls.wrong_models import judge, wrong_model
-from lockstep.stepper.model.client_requests import Told
+from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.controller_inference import Occasions
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.model.events import (
-    Answered,
     Began,
+    BrokerEnded,
     Configured,
     Decided,
-    Ended,
     Events,
     Exchanged,
     Found,
     Named,
-    Sent,
+    RequestSent,
+    ResponseArrived,
     Surrounded,
 )
 from lockstep.stepper.model.state import Surroundings
-from lockstep.stepper.model.tracker import Following
+from lockstep.stepper.model.tracker import BeliefTracker
 from lockstep_model.controller import (
     Controller,
     begin_alter_partition,
@@ -68,7 +68,7 @@ def walk(parameters: Parameters, believed: Parameters, seed: int, steps: int = 4
             case _:
                 cluster.ask(broker, ListOffsets(Timestamp.LATEST, Isolation.LOG_END, of_leader_only=False))
         cluster.happen()
-        largest = max(largest, len(cluster.following.belief))
+        largest = max(largest, len(cluster.tracker.belief))
     return largest
 
 
@@ -116,9 +116,9 @@ def reassignments() -> list[tuple[Controller, tuple[int, ...] | None]]:
 
 
 def follow(seen: Iterable[tuple[Controller, tuple[int, ...] | None]]) -> None:
-    following = Following(ZK, Began(controller=created()))
+    tracker = BeliefTracker(ZK, Began(controller=created()))
     for controller, assignment in seen:
-        following.tell(Decided(controller=controller, occasions=Occasions(assignment=assignment)))
+        tracker.tell(Decided(controller=controller, occasions=Occasions(assignment=assignment)))
 
 
 def test_every_write_of_a_reassignment_is_explained() -> None:
@@ -159,20 +159,20 @@ def test_a_model_whose_last_member_leaves_the_isr_does_not_follow(parameters: Pa
 
 @pytest.mark.parametrize("cut", [True, False], ids=["power", "process"])
 def test_only_a_machine_that_loses_power_loses_records(cut: bool) -> None:
-    following = Pretended(KRAFT_4, KRAFT_4, seed=1).following
+    tracker = Pretended(KRAFT_4, KRAFT_4, seed=1).tracker
     written = Exchanged(broker=0, request=Named.of(Produce(Acks.LEADER, (7,))), reply=Named.of(Produced(Error.NONE, 0)))
-    following.tell(written)
-    following.tell(Ended(broker=0, clean=False, cut=cut))
+    tracker.tell(written)
+    tracker.tell(BrokerEnded(broker=0, clean=False, cut=cut))
     with nullcontext() if cut else pytest.raises(Divergence):
-        following.tell(Found(broker=0, start=0, records=(), high_watermark=0))
+        tracker.tell(Found(broker=0, start=0, records=(), high_watermark=0))
 
 
 def read_after_a_write(high_watermark: int) -> None:
     """A record is written, and whoever reads it is told this high watermark."""
     cluster = Pretended(KRAFT_4, KRAFT_4, seed=1)
     cluster.ask(0, Produce(Acks.LEADER, (7,)))
-    told = Told(Error.NONE, ((0, 7),), high_watermark, high_watermark, log_start=0)
-    cluster.following.tell(Exchanged(broker=0, request=Named.of(Fetch(0)), reply=Named.of(told)))
+    told = FetchResponse(Error.NONE, ((0, 7),), high_watermark, high_watermark, log_start=0)
+    cluster.tracker.tell(Exchanged(broker=0, request=Named.of(Fetch(0)), reply=Named.of(told)))
 
 
 @pytest.mark.parametrize("high_watermark", [0, 1])
@@ -194,8 +194,8 @@ def alone(*values: Configured) -> list[Events]:
     silent = Occasions(silent=frozenset({1, 2}))
     return [
         Began(controller=created(KRAFT_4)),
-        Ended(broker=1, clean=False),
-        Ended(broker=2, clean=False),
+        BrokerEnded(broker=1, clean=False),
+        BrokerEnded(broker=2, clean=False),
         Decided(controller=gone, occasions=silent),
         *values,
     ]
@@ -204,7 +204,7 @@ def alone(*values: Configured) -> list[Events]:
 def writes(value: int, reply: Produced) -> list[Events]:
     """With acks=all, when the leader knows that it is alone, as it shows by its answer."""
     request = Named.of(Produce(Acks.ALL, (value,)))
-    return [Sent(slot=0, broker=0, request=request), Answered(slot=0, reply=Named.of(reply))]
+    return [RequestSent(slot=0, broker=0, request=request), ResponseArrived(slot=0, reply=Named.of(reply))]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_what_was_appended_before_is_committed_by_the_new_value() -> None:
     read = Exchanged(
         broker=0,
         request=Named.of(Fetch(0, Isolation.READ_UNCOMMITTED)),
-        reply=Named.of(Told(Error.NONE, ((0, 0), (0, 1)), 2, 2, 0)),
+        reply=Named.of(FetchResponse(Error.NONE, ((0, 0), (0, 1)), 2, 2, 0)),
     )
     one = Exchanged(broker=0, request=Named.of(Produce(Acks.LEADER, (0,))), reply=Named.of(Produced(Error.NONE, 0)))
     committed = writes(1, Produced(Error.NONE, 1))
@@ -253,35 +253,35 @@ def test_a_new_minimum_forgets_who_was_eligible_and_nothing_else_does(asked: boo
 @pytest.mark.parametrize("mute", [True, False], ids=["withheld", "at once"])
 def test_what_a_leader_asked_for_while_a_follower_lagged_may_be_granted_when_it_has_caught_up(mute: bool) -> None:
     """Where its requests do not arrive for a while; otherwise they are granted before it has."""
-    following = Following(ZK, Began(controller=created()))
+    tracker = BeliefTracker(ZK, Began(controller=created()))
     others = frozenset((follower, 0) for follower in (1, 2))
     late = frozenset({(0, 1)})
 
     def exchange(broker: int, request: object, reply: object) -> None:
-        following.tell(Exchanged(broker=broker, request=Named.of(request), reply=Named.of(reply)))
+        tracker.tell(Exchanged(broker=broker, request=Named.of(request), reply=Named.of(reply)))
 
     mutes = frozenset({0}) if mute else frozenset()
-    following.tell(Surrounded(surroundings=Surroundings(cut=others, mute=mutes)))
+    tracker.tell(Surrounded(surroundings=Surroundings(cut=others, mute=mutes)))
     exchange(0, Produce(Acks.LEADER, (7,)), Produced(Error.NONE, 0))
-    following.tell(Surrounded(surroundings=Surroundings(late=late, mute=mutes)))
-    exchange(0, Fetch(0), Told(Error.NONE, ((0, 7),), 1, 1, log_start=0))  # who is in the ISR has it
+    tracker.tell(Surrounded(surroundings=Surroundings(late=late, mute=mutes)))
+    exchange(0, Fetch(0), FetchResponse(Error.NONE, ((0, 7),), 1, 1, log_start=0))  # who is in the ISR has it
     with nullcontext() if mute else pytest.raises(Divergence):
-        following.tell(Decided(controller=shown(granted(created(), 0, 2)), occasions=Occasions()))
+        tracker.tell(Decided(controller=shown(granted(created(), 0, 2)), occasions=Occasions()))
 
 
 def test_a_broker_that_registers_anew_answers_what_it_was_asked_before() -> None:
     """With ZooKeeper its session may end while its process goes on."""
-    following = Following(ZK, Began(controller=created()))
+    tracker = BeliefTracker(ZK, Began(controller=created()))
     around = Surroundings(cut=frozenset({(1, 0), (2, 0)}), deaf=frozenset({0}))
-    following.tell(Surrounded(surroundings=around))
-    following.tell(Sent(slot=0, broker=0, request=Named.of(Produce(Acks.ALL, (7,)))))
-    told = Told(Error.NONE, ((0, 7),), 0, 0, log_start=0)  # it has appended the record, and waits for the others
-    following.tell(Exchanged(broker=0, request=Named.of(Fetch(0, Isolation.LOG_END)), reply=Named.of(told)))
+    tracker.tell(Surrounded(surroundings=around))
+    tracker.tell(RequestSent(slot=0, broker=0, request=Named.of(Produce(Acks.ALL, (7,)))))
+    told = FetchResponse(Error.NONE, ((0, 7),), 0, 0, log_start=0)  # it has appended the record, and waits for others
+    tracker.tell(Exchanged(broker=0, request=Named.of(Fetch(0, Isolation.LOG_END)), reply=Named.of(told)))
     failed = begin_failure(ZK, created(), [0])
     silent = Occasions(silent=frozenset({0}))
     for seen in (created().marked(0, fenced=True), *written(failed)):
-        following.tell(Decided(controller=seen, occasions=silent))
+        tracker.tell(Decided(controller=seen, occasions=silent))
     again = shown(failed.finished()).with_broker(0, BrokerRegistration(epoch=20))
-    following.tell(Decided(controller=again, occasions=Occasions()))
-    following.tell(Surrounded(surroundings=around._replace(deaf=frozenset())))  # now it hears of the new leader
-    following.tell(Answered(slot=0, reply=Named.of(Produced(Error.NOT_LEADER_OR_FOLLOWER))))
+    tracker.tell(Decided(controller=again, occasions=Occasions()))
+    tracker.tell(Surrounded(surroundings=around._replace(deaf=frozenset())))  # now it hears of the new leader
+    tracker.tell(ResponseArrived(slot=0, reply=Named.of(Produced(Error.NOT_LEADER_OR_FOLLOWER))))

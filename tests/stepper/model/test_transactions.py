@@ -10,8 +10,8 @@ import pytest
 
 from lockstep.stepper.controls.wrong_models import wrong_model
 from lockstep.stepper.model.divergence import Divergence
-from lockstep.stepper.model.events import Answered, Identified, Named, Sent, Surrounded
-from lockstep.stepper.model.state import Surroundings, Transactions
+from lockstep.stepper.model.events import Identified, Named, RequestSent, ResponseArrived, Surrounded
+from lockstep.stepper.model.state import Surroundings, TransactionalState
 from lockstep.stepper.model.transactions import sent_again
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters, parameters_for
@@ -76,9 +76,9 @@ def identified(parameters: Parameters, believed: Parameters, seed: int, *, stead
     cluster = Pretended(parameters, believed, seed=seed)
     known, _ = init_producer_id(None, InitProducerId(), parameters, fresh=PRODUCER.id)
     around = Surroundings(steady=steady)
-    cluster.put({cluster.places.SURROUNDINGS: around, cluster.places.transactions: Transactions(known)})
-    cluster.following.tell(Identified(producer=PRODUCER))
-    cluster.following.tell(Surrounded(surroundings=around))
+    cluster.put({cluster.places.SURROUNDINGS: around, cluster.places.transactions: TransactionalState(known)})
+    cluster.tracker.tell(Identified(producer=PRODUCER))
+    cluster.tracker.tell(Surrounded(surroundings=around))
     return cluster
 
 
@@ -100,13 +100,13 @@ def walk(
         if cluster.draw.random() < reloads:
             reload(cluster)
         cluster.happen()
-        largest = max(largest, len(cluster.following.belief))
+        largest = max(largest, len(cluster.tracker.belief))
     return largest
 
 
 def reload(cluster: Pretended) -> None:
     """The ISR of the coordinator's partition changes, as when a broker that follows it has died."""
-    transactions: Transactions = cluster.state[cluster.places.transactions]
+    transactions: TransactionalState = cluster.state[cluster.places.transactions]
     told = sent_again(cluster.parameters, transactions.told_to_reload(1, epoch=0))
     cluster.put({cluster.places.transactions: told})
     cluster.around(reloads=cluster.state[cluster.places.SURROUNDINGS].reloads + 1)
@@ -198,8 +198,8 @@ def next_write(parameters: Parameters, reloads: int, offset: int, *, over: bool 
     cluster = identified(parameters, parameters, seed=0, steady=False)
 
     def answered(request: object, reply: object) -> None:
-        cluster.following.tell(Sent(slot=0, broker=LEADER, request=Named.of(request), reply=Named.of(reply)))
-        cluster.following.tell(Answered(slot=0, reply=Named.of(reply)))
+        cluster.tracker.tell(RequestSent(slot=0, broker=LEADER, request=Named.of(request), reply=Named.of(reply)))
+        cluster.tracker.tell(ResponseArrived(slot=0, reply=Named.of(reply)))
 
     answered(AddPartitionsToTxn(PRODUCER, frozenset({0})), Answer())
     batch = Batch(PRODUCER.id, PRODUCER.epoch, 0, transactional=True)

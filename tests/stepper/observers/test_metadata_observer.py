@@ -13,7 +13,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i8, i32, i64
 
 from lockstep.clients.wire.records import Batch, batches, encode
-from lockstep.stepper.observers.metadata_log import Committed, MetadataLog
+from lockstep.stepper.observers.metadata_log import CommittedRecords, MetadataLog
 from lockstep.stepper.observers.metadata_observer import MetadataObserver
 from lockstep.stepper.observers.metadata_records import (
     AbortTransactionRecord,
@@ -40,13 +40,13 @@ ONLY_2 = PartitionChangeRecord(partition_id=i32(0), topic_id=ORDERS, isr=(i32(2)
 OF_ANOTHER = TopicRecord(name="other", topic_id=uuid.UUID(int=2))
 
 
-class Told(MetadataLog):
+class StoredLog(MetadataLog):
     """A log of which each reading was thought of beforehand."""
 
-    def __init__(self, *readings: Committed | None) -> None:
+    def __init__(self, *readings: CommittedRecords | None) -> None:
         self._readings = iter(readings)
 
-    def read(self) -> Committed | None:
+    def read(self) -> CommittedRecords | None:
         return next(self._readings)
 
     def close(self) -> None:
@@ -66,13 +66,13 @@ def batch(base_offset: int, *records: MetadataRecord, epoch: int = 1) -> RecordB
     return decoded
 
 
-def reading(*committed: RecordBatch, epoch: int = 1, high_watermark: int = 0) -> Committed:
+def reading(*committed: RecordBatch, epoch: int = 1, high_watermark: int = 0) -> CommittedRecords:
     ends = [int(batch.base_offset + batch.last_offset_delta + 1) for batch in committed]
-    return Committed(batches=committed, epoch=epoch, high_watermark=max([high_watermark, *ends]))
+    return CommittedRecords(batches=committed, epoch=epoch, high_watermark=max([high_watermark, *ends]))
 
 
-def following(*readings: Committed | None) -> MetadataObserver:
-    return MetadataObserver(Told(*readings), "orders", 0)
+def following(*readings: CommittedRecords | None) -> MetadataObserver:
+    return MetadataObserver(StoredLog(*readings), "orders", 0)
 
 
 def test_a_batch_is_one_decision_and_its_events_are_told_apart() -> None:

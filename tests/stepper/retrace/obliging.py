@@ -29,7 +29,7 @@ from lockstep.stepper.driver.actions import (
 )
 from lockstep.stepper.driver.driver import Done
 from lockstep.stepper.driver.timeouts import NOT_YET
-from lockstep.stepper.model.client_requests import Told
+from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.controller_inference import Occasions
 from lockstep.stepper.model.events import Began, Decided, Events, Exchanged, Named
 from lockstep.stepper.retrace.performer import Performance
@@ -134,9 +134,9 @@ class Obliging:
         committed = self.high_watermarks[step.broker] > offset
         return (NOT_YET, None) if step.acks == -1 and not committed else ("written", Produced(Error.NONE, offset))
 
-    def read(self, step: Read) -> Told:
+    def read(self, step: Read) -> FetchResponse:
         hw = self.high_watermarks[step.broker]
-        told = Told(Error.NONE, self.logs[step.broker], hw, hw, 0)
+        told = FetchResponse(Error.NONE, self.logs[step.broker], hw, hw, 0)
         request = Named.of(Fetch(step.offset, Isolation.LOG_END))
         self.events.append(Exchanged(broker=step.broker - 1, request=request, reply=Named.of(told)))
         return told

@@ -10,7 +10,7 @@ from lockstep.spec.cluster import ClusterSpec, Mode
 from lockstep.stepper.conformance.script import NotReached
 from lockstep.stepper.driver.actions import Release, Talk
 from lockstep.stepper.retrace.moves import Elects, Fails, Fetches, Follows, Learns, Move, NotReplayable, Writes, read
-from lockstep.stepper.retrace.performer import Outcome, Performance
+from lockstep.stepper.retrace.performer import MoveOutcome, Performance
 from lockstep.stepper.retrace.promises import broken
 from lockstep.stepper.retrace.schedule import Placed, ordered
 from lockstep.stepper.retrace.suite import names_for, require_replayable
@@ -55,14 +55,14 @@ def test_a_fetch_that_waits_is_not_brought_about() -> None:
 @pytest.mark.parametrize("name", ["kip101", "kip279", "kip320-first-try"])
 def test_a_fetch_in_an_old_epoch_is_where_the_published_variants_are_stopped(name: str) -> None:
     performance, _ = played(found(name))
-    stopped = next(one for one in performance.performed if one.outcome is Outcome.NOT_DONE)
+    stopped = next(one for one in performance.performed if one.outcome is MoveOutcome.NOT_DONE)
     assert "fetches from 0" in stopped.action
     assert "FENCED_LEADER_EPOCH" in stopped.seen
 
 
 def test_a_follower_does_not_truncate_by_a_leader_that_does_not_know_its_epoch() -> None:
     performance, _ = played(found("kip320-unfenced"))
-    stopped = next(one for one in performance.performed if one.outcome is Outcome.NOT_DONE)
+    stopped = next(one for one in performance.performed if one.outcome is MoveOutcome.NOT_DONE)
     assert stopped.action == "0 begins to follow 1, epoch 1"
     assert "UNKNOWN_LEADER_EPOCH" in stopped.seen
 

@@ -20,7 +20,7 @@ from lockstep.stepper.retrace import suite
 from lockstep.stepper.retrace.performer import Performance
 from lockstep.stepper.retrace.permitted_turns import FINDINGS, PERMITTED, known_of
 from lockstep.stepper.retrace.promises import Broken, broken
-from lockstep.stepper.retrace.runner import Replayed, Told, Turn
+from lockstep.stepper.retrace.runner import BrokenModelResult, Replayed, Turn
 from lockstep.stepper.retrace.traces import Trace, find, names
 from lockstep.stepper.session import Session
 from lockstep.stepper.walk.runner import Walked
@@ -48,7 +48,7 @@ def replayed(
         performed=(),
         broken=tuple(Broken(promise, "a record is missing") for promise in promises),
         not_reached=not_reached,
-        broken_model=Told.NONE,
+        broken_model=BrokenModelResult.NONE,
         known=known_of(name, mode),
     )
 

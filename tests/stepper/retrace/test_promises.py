@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from lockstep.stepper.model.client_requests import Told
+from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.controller_inference import Occasions
-from lockstep.stepper.model.events import Answered, Began, Decided, Events, Exchanged, Named, Sent
+from lockstep.stepper.model.events import Began, Decided, Events, Exchanged, Named, RequestSent, ResponseArrived
 from lockstep.stepper.retrace.promises import broken
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
@@ -34,13 +34,13 @@ def decided(known: Controller) -> Decided:
 
 
 def look(broker: int, high_watermark: int, *records: tuple[int, int]) -> Exchanged:
-    told = Told(Error.NONE, records, high_watermark, high_watermark, 0)
+    told = FetchResponse(Error.NONE, records, high_watermark, high_watermark, 0)
     return Exchanged(broker=broker, request=Named.of(Fetch(0, Isolation.LOG_END)), reply=Named.of(told))
 
 
 def acknowledged(leader: int, value: int) -> list[Events]:
     request, reply = Named.of(Produce(Acks.ALL, (value,))), Named.of(Produced(Error.NONE, 1))
-    return [Sent(slot=0, broker=leader, request=request), Answered(slot=0, reply=reply)]
+    return [RequestSent(slot=0, broker=leader, request=request), ResponseArrived(slot=0, reply=reply)]
 
 
 def refused(leader: int) -> Exchanged:

@@ -11,7 +11,7 @@ from lockstep.faults.support.roles import controller_id
 from lockstep.network.conditions import Open
 from lockstep.pytest_plugin import Clusters
 from lockstep.stepper.controls.wrong_models import wrong_model
-from lockstep.stepper.retrace.runner import REPLAY_OVERRIDES, Told, Turn, replay
+from lockstep.stepper.retrace.runner import REPLAY_OVERRIDES, BrokenModelResult, Turn, replay
 from lockstep.stepper.retrace.traces import BROKEN, find
 from tests.command import Lockstep, Refused
 from tests.stepper.retrace.test_performer import REPLAYED
@@ -65,7 +65,7 @@ def test_kafka_does_not_take_the_bad_turn(lockstep_clusters: Clusters, name: str
     replayed = replay(cluster, find(name))
     assert replayed.turn is Turn.NOT_TAKEN, replayed.evidence
     assert len(replayed.performed) == len(replayed.trace.actions)
-    assert name not in MISSED or replayed.broken_model is Told.APART
+    assert name not in MISSED or replayed.broken_model is BrokenModelResult.APART
     assert set(cluster.links.conditions().values()) == {Open()}, "the cluster is as it was"
 
 

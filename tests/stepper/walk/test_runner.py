@@ -33,11 +33,11 @@ from lockstep.stepper.driver.actions import (
 )
 from lockstep.stepper.driver.driver import Done
 from lockstep.stepper.driver.timeouts import NOT_YET
-from lockstep.stepper.model.client_requests import Told
+from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.controller_inference import Cause, Explained
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.model.events import Began, Events, Exchanged, Named
-from lockstep.stepper.model.tracker import Following
+from lockstep.stepper.model.tracker import BeliefTracker
 from lockstep.stepper.session import verdict_of
 from lockstep.stepper.walk.coverage import CauseCount, answer, coverage, kind
 from lockstep.stepper.walk.runner import Walked
@@ -86,7 +86,7 @@ def test_a_kind_of_step_leaves_out_what_differs_each_time(step: Step, expected: 
         (done(Write(broker=1, acks=1), reply=Produced(Error.NONE, 3)), "answered"),
         (done(Write(broker=1, acks=-1), reply=Produced(Error.NOT_ENOUGH_REPLICAS)), "NOT_ENOUGH_REPLICAS"),
         (done(Write(broker=1, acks=-1), NOT_YET), NOT_YET),
-        (done(Read(broker=1, offset=9), reply=Told(Error.OFFSET_OUT_OF_RANGE)), "OFFSET_OUT_OF_RANGE"),
+        (done(Read(broker=1, offset=9), reply=FetchResponse(Error.OFFSET_OUT_OF_RANGE)), "OFFSET_OUT_OF_RANGE"),
         (done(Ask(broker=1), "no answer (connection reset)"), "no answer"),
         (done(Elect(), "the preferred election was refused"), "refused"),
         (done(Wait(until=Until.LED), "it came about"), "it came about"),
@@ -104,10 +104,10 @@ def test_coverage_counts_answers_pairs_and_causes() -> None:
     read = Read(broker=1, offset=0)
     tried = coverage(
         [
-            done(read, reply=Told(Error.NONE)),
+            done(read, reply=FetchResponse(Error.NONE)),
             done(Kill(broker=1), explained=(either, both)),
-            done(read, reply=Told(Error.NOT_LEADER_OR_FOLLOWER)),
-            done(read, reply=Told(Error.NONE)),
+            done(read, reply=FetchResponse(Error.NOT_LEADER_OR_FOLLOWER)),
+            done(read, reply=FetchResponse(Error.NONE)),
         ]
     )
     assert tried.answers == {
@@ -130,7 +130,7 @@ def recorded() -> list[Events]:
     created, _ = create(KRAFT, Controller(brokers=registered), (0, 1, 2))
     write = Named.of(Produce(Acks.LEADER, (7,)))
     read = Named.of(Fetch(0, Isolation.LOG_END))
-    found = Told(Error.NONE, ((0, 7), (0, 8)), 0, 0, 0)
+    found = FetchResponse(Error.NONE, ((0, 7), (0, 8)), 0, 0, 0)
     return [
         Began(controller=created, ids=(11, 12, 13)),
         Exchanged(broker=0, request=write, reply=Named.of(Produced(Error.NONE, 0))),
@@ -142,10 +142,10 @@ def diverged() -> Walked:
     events = recorded()
     began = events[0]
     assert isinstance(began, Began)
-    following = Following(KRAFT, began)
-    following.tell(events[1])
+    tracker = BeliefTracker(KRAFT, began)
+    tracker.tell(events[1])
     with pytest.raises(Divergence) as raised:
-        following.tell(events[2])
+        tracker.tell(events[2])
     return Walked(
         topic="orders",
         steps=[done(Write(broker=11, acks=1), reply=Produced(Error.NONE, 0), events=2)],

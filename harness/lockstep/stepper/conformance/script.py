@@ -26,7 +26,7 @@ from lockstep.stepper.driver.actions import (
     Write,
 )
 from lockstep.stepper.driver.driver import Done
-from lockstep.stepper.model.client_requests import Told
+from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.walk.generator import Situation
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
@@ -162,10 +162,10 @@ def mended(leader: int, *cut: int) -> Steps[None]:
         yield Mend(follower=follower, leader=leader)
 
 
-def read(broker: int, offset: int, reach: Reach = Reach.HIGH_WATERMARK) -> Steps[tuple[Situation, Told]]:
+def read(broker: int, offset: int, reach: Reach = Reach.HIGH_WATERMARK) -> Steps[tuple[Situation, FetchResponse]]:
     """Fetch from a broker as a consumer does, or up to the log end as a replica can."""
     now, done = yield Read(broker=broker, offset=offset, reach=reach)
-    return now, reply(done, Told)
+    return now, reply(done, FetchResponse)
 
 
 def log_end(broker: int) -> Steps[int]:
@@ -211,6 +211,6 @@ def set_min_isr(value: int) -> Steps[None]:
     require(done.seen == "done", f"min.insync.replicas={value}: {done.seen}")
 
 
-def values(told: Told) -> list[int]:
+def values(told: FetchResponse) -> list[int]:
     """The values of the records in a fetch response."""
     return [value for _, value in told.records]

@@ -15,7 +15,7 @@ from lockstep.spec.cluster import ClusterSpec
 from lockstep.stepper.conformance.registry import ClaimScript, find_claims, find_scripts, shown_claims
 from lockstep.stepper.conformance.runner import SCRIPT_OVERRIDES, Finding, run_script
 from lockstep.stepper.controls.evaluation import WrongModelFound
-from lockstep.stepper.session import STEPS, Diverged, Ended, Session, open_session, seconds_of
+from lockstep.stepper.session import STEPS, Diverged, EndedSession, Session, open_session, seconds_of
 from lockstep.stepper.walk.runner import Walked
 from lockstep_model.verdicts import RunVerdict, worst
 
@@ -99,7 +99,7 @@ def conform(
     runs: Path,
     progress: Progress,
     hold_wrong_models: bool = False,
-) -> Ended[ConformanceVerdict]:
+) -> EndedSession[ConformanceVerdict]:
     """Run the scripts of these claims, one after the other, on a fresh cluster.
 
     With `hold_wrong_models`, wrong models are held to the scripts whose claims hold: each should diverge in one.
@@ -159,13 +159,13 @@ def _verdict(run: str, spec: ClusterSpec, claims: Sequence[int], found: list[Scr
 
 def _claim(claim: int, found: list[ScriptVerdict]) -> ClaimVerdict:
     """A claim is violated if one of its scripts finds so, and holds if all find so."""
-    telling = min(found, key=lambda script: list(Finding).index(script.finding))
+    worst_one = min(found, key=lambda script: list(Finding).index(script.finding))
     return ClaimVerdict(
         claim=claim,
-        verdict=telling.finding,
+        verdict=worst_one.finding,
         seconds=seconds_of(found),
         scripts=tuple(script.name for script in found),
-        evidence=telling.evidence,
+        evidence=worst_one.evidence,
     )
 
 

@@ -15,7 +15,6 @@ from lockstep.stepper.model.belief import BeliefTooLarge
 from lockstep.stepper.model.client_requests import Reading, as_asked
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.model.events import (
-    Answered,
     Began,
     CoordinatorElected,
     Decided,
@@ -28,9 +27,10 @@ from lockstep.stepper.model.events import (
     GroupAsked,
     GroupUnanswered,
     MetadataTold,
-    Sent,
+    RequestSent,
+    ResponseArrived,
 )
-from lockstep.stepper.model.tracker import Following
+from lockstep.stepper.model.tracker import BeliefTracker
 from lockstep_model import metadata
 from lockstep_model.groups import mutants as group_mutants
 from lockstep_model.groups.offsets import OffsetCommit
@@ -41,7 +41,7 @@ from lockstep_model.partition.produce import Acks, Produce
 from lockstep_model.replication import mutants
 from lockstep_model.transactions import mutants as transactions
 
-SEEN_OF_PARTITIONS = (Decided, Found, Exchanged, Sent, Answered, GaveUp, MetadataTold)
+SEEN_OF_PARTITIONS = (Decided, Found, Exchanged, RequestSent, ResponseArrived, GaveUp, MetadataTold)
 SEEN_OF_GROUPS = (CoordinatorElected, GroupAsked, GroupAnswered, GroupUnanswered)
 
 
@@ -216,11 +216,11 @@ def judge(
     assert isinstance(began, Began)
     count = 1
     try:
-        following = Following(parameters, began, reading=reading)
+        tracker = BeliefTracker(parameters, began, reading=reading)
         for event in told:
             count += 1
             if not isinstance(event, unconcerned):
-                following.tell(event)
+                tracker.tell(event)
     except Divergence as divergence:
         return Judged(divergence=divergence, events=count)
     except BeliefTooLarge:  # a wrong model that permits too much has not diverged

@@ -7,7 +7,7 @@ from lockstep_model.controller import Controller
 from lockstep_model.registration import BrokerId
 
 
-class Numbering:
+class BrokerIndex:
     """The broker ids in ascending order; a broker's number is its position among them."""
 
     def __init__(self, ids: tuple[int, ...]) -> None:

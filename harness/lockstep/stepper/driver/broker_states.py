@@ -6,7 +6,7 @@ from lockstep.cluster.node import NodeState
 from lockstep.stepper.driver.actions import Talk
 from lockstep.stepper.driver.connections import Connections
 from lockstep.stepper.driver.context import Context
-from lockstep.stepper.driver.control_plane_faults import Withholding
+from lockstep.stepper.driver.control_plane_faults import ControlPlaneFaults
 from lockstep.stepper.observers.decisions import ControllerObserver
 from lockstep_model.registration import BrokerId
 
@@ -18,13 +18,17 @@ class BrokerStates:
     """
 
     def __init__(
-        self, context: Context, connections: Connections, withholding: Withholding, observer: ControllerObserver
+        self,
+        context: Context,
+        connections: Connections,
+        control_plane: ControlPlaneFaults,
+        observer: ControllerObserver,
     ) -> None:
         self._cluster = context.cluster
         self._number = context.number
         self._feed = context.feed
         self._connections = connections
-        self._withholding = withholding
+        self._control_plane = control_plane
         self._observer = observer
 
     def running(self) -> frozenset[int]:
@@ -50,7 +54,7 @@ class BrokerStates:
 
     def unheard(self) -> frozenset[BrokerId]:
         """Brokers whose heartbeats are held back."""
-        return frozenset(map(self._number, self._withholding.brokers(Talk.HEARTBEATS)))
+        return frozenset(map(self._number, self._control_plane.brokers(Talk.HEARTBEATS)))
 
     def deaf(self) -> frozenset[BrokerId]:
         """Brokers to which the controller's metadata is held back.
@@ -64,4 +68,4 @@ class BrokerStates:
         return self._but_controller(Talk.ISR_REQUESTS)
 
     def _but_controller(self, talk: Talk) -> frozenset[BrokerId]:
-        return frozenset(map(self._number, self._withholding.brokers(talk) - {self._observer.broker}))
+        return frozenset(map(self._number, self._control_plane.brokers(talk) - {self._observer.broker}))

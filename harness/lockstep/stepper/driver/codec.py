@@ -15,9 +15,9 @@ from lockstep.clients.wire.connection import Connection, Pending
 from lockstep.clients.wire.metadata import ClusterView
 from lockstep.clients.wire.records import Batch, FetchedRecord, Producer
 from lockstep.stepper.driver.actions import Ask, AskEpochEnd, Reach, Read, Sender, Write
-from lockstep.stepper.driver.broker_index import Numbering
+from lockstep.stepper.driver.broker_index import BrokerIndex
 from lockstep.stepper.driver.transactional_client import TransactionalClient
-from lockstep.stepper.model.client_requests import Told
+from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.state import ABORTED, COMMITTED
 from lockstep_model.errors import Error
 from lockstep_model.metadata import PartitionMetadata, PartitionMetadataResponse
@@ -108,11 +108,11 @@ def read(step: Read, topic: str) -> Exchange:
     return Exchange(request, send, _fetched)
 
 
-def _fetched(answer: fetching.Fetched) -> Told:
+def _fetched(answer: fetching.Fetched) -> FetchResponse:
     error = Error(int(answer.error))
     if error is not Error.NONE:
-        return Told(error)
-    return Told(
+        return FetchResponse(error)
+    return FetchResponse(
         error,
         tuple(map(logged, answer.records)),
         high_watermark=answer.high_watermark,
@@ -166,7 +166,7 @@ def _end_of_epoch(answer: offsets.EpochEnd) -> EndOfEpoch:
     return EndOfEpoch(error, answer.leader_epoch, answer.end) if error is Error.NONE else EndOfEpoch(error)
 
 
-def described(view: ClusterView, topic: str, number: Numbering) -> PartitionMetadataResponse:
+def described(view: ClusterView, topic: str, number: BrokerIndex) -> PartitionMetadataResponse:
     """A Metadata response as the model has it: the partition and the live brokers."""
     brokers = frozenset(map(number, view.brokers))
     told = view.partition(topic, 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep.cluster.cluster import Cluster
-from lockstep.stepper.driver.broker_index import Numbering
+from lockstep.stepper.driver.broker_index import BrokerIndex
 from lockstep.stepper.driver.event_feed import EventFeed
 from lockstep.stepper.driver.timers import Timing
 
@@ -17,7 +17,7 @@ class Context:
 
     cluster: Cluster
     topic: str
-    number: Numbering
+    number: BrokerIndex
     """The model's numbers of the cluster's brokers."""
     timing: Timing
     feed: EventFeed

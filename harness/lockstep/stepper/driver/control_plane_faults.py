@@ -30,7 +30,7 @@ _OF_KRAFT = _ALTER_PARTITION | {
 _TOLD = Drop(apis=("LeaderAndIsr", "UpdateMetadata", "StopReplica"), side=Side.REQUEST)
 
 
-class Withholding:
+class ControlPlaneFaults:
     """The kinds of messages that are held back for each broker, imposed on the links that carry them.
 
     KRaft: the links of brokers to the controllers. ZooKeeper mode: the links of the controller to brokers

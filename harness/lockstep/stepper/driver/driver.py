@@ -24,21 +24,21 @@ from lockstep.stepper.driver.actions import (
     Write,
 )
 from lockstep.stepper.driver.administration import Administration
-from lockstep.stepper.driver.broker_index import Numbering
+from lockstep.stepper.driver.broker_index import BrokerIndex
 from lockstep.stepper.driver.broker_states import BrokerStates
 from lockstep.stepper.driver.connections import Connections
 from lockstep.stepper.driver.context import Context
-from lockstep.stepper.driver.control_plane_faults import Withholding
+from lockstep.stepper.driver.control_plane_faults import ControlPlaneFaults
 from lockstep.stepper.driver.coordinator_monitor import CoordinatorMonitor
 from lockstep.stepper.driver.event_feed import EventFeed
-from lockstep.stepper.driver.faults import Faults
+from lockstep.stepper.driver.faults import ClusterFaults
 from lockstep.stepper.driver.observation import Observation
 from lockstep.stepper.driver.open_requests import OpenRequests
 from lockstep.stepper.driver.requests import ClientRequests
 from lockstep.stepper.driver.timers import Timing
 from lockstep.stepper.driver.transaction_requests import TransactionRequests
 from lockstep.stepper.driver.transactional_client import TransactionalClient
-from lockstep.stepper.driver.waits import Waits
+from lockstep.stepper.driver.waits import WaitConditions
 from lockstep.stepper.groups.driver import GroupDriver
 from lockstep.stepper.model.client_requests import Reading, as_asked
 from lockstep.stepper.model.controller_inference import Explained
@@ -82,7 +82,7 @@ class Driver(Closeable):
         reading: Reading = as_asked,
         groups: GroupDriver | None = None,
     ) -> None:
-        number = Numbering(cluster.broker_ids)
+        number = BrokerIndex(cluster.broker_ids)
         began = Began(controller=number.controller(observer.current), ids=number.ids)
         self.feed = EventFeed(began, parameters, reading)
         context = Context(cluster=cluster, topic=topic, number=number, timing=timing, feed=self.feed)
@@ -91,19 +91,19 @@ class Driver(Closeable):
         self._client = TransactionalClient(topic, parameters.transaction_version)
         self._connections = Connections(cluster)
         self._open = OpenRequests(context)
-        withholding = Withholding(cluster)
-        self._brokers = BrokerStates(context, self._connections, withholding, observer)
+        control_plane = ControlPlaneFaults(cluster)
+        self._brokers = BrokerStates(context, self._connections, control_plane, observer)
         self._coordinator = CoordinatorMonitor(context, self._client, self._brokers)
         self.observation = Observation(context, observer, self._brokers, self._open, self._client, self._coordinator)
         self._requests = ClientRequests(context, self._connections, self._open, self._client, self.observation)
         self._transactions = TransactionRequests(
             context, self._connections, self._client, self._coordinator, self.observation, self._requests
         )
-        self._faults = Faults(
-            context, self._connections, self._brokers, withholding, self._coordinator, self.observation, groups
+        self._faults = ClusterFaults(
+            context, self._connections, self._brokers, control_plane, self._coordinator, self.observation, groups
         )
         self._administration = Administration(context, self.observation)
-        self._waits = Waits(context, self._brokers, self._open, self.observation, groups)
+        self._waits = WaitConditions(context, self._brokers, self._open, self.observation, groups)
         if groups is not None:
             groups.begin(self.feed.tell)
 

@@ -6,7 +6,7 @@ from lockstep.stepper.model.client_requests import Reading, as_asked
 from lockstep.stepper.model.controller_inference import Occasions
 from lockstep.stepper.model.events import Began, Events, Surrounded
 from lockstep.stepper.model.state import Surroundings
-from lockstep.stepper.model.tracker import Following
+from lockstep.stepper.model.tracker import BeliefTracker
 from lockstep_model.parameters import Parameters
 
 
@@ -16,7 +16,7 @@ class EventFeed:
     def __init__(self, began: Began, parameters: Parameters, reading: Reading = as_asked) -> None:
         self.events: list[Events] = [began]
         """All events so far, in the order in which the tracker got them."""
-        self.tracker = Following(parameters, began, reading=reading)
+        self.tracker = BeliefTracker(parameters, began, reading=reading)
         self.surroundings = Surroundings()
         """Faults in force, and timeouts that may have passed, as the tracker was last told."""
         self.occasions = Occasions()

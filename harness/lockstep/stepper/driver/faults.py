@@ -23,15 +23,15 @@ from lockstep.stepper.driver.actions import (
 from lockstep.stepper.driver.broker_states import BrokerStates
 from lockstep.stepper.driver.connections import Connections
 from lockstep.stepper.driver.context import Context
-from lockstep.stepper.driver.control_plane_faults import REQUESTS_ONLY, Withholding
+from lockstep.stepper.driver.control_plane_faults import REQUESTS_ONLY, ControlPlaneFaults
 from lockstep.stepper.driver.coordinator_monitor import CoordinatorMonitor
 from lockstep.stepper.driver.observation import Observation
 from lockstep.stepper.groups.driver import GroupDriver
-from lockstep.stepper.model.events import Ended, Found, Leaves, Started
+from lockstep.stepper.model.events import BrokerEnded, Found, ShutdownBegan, Started
 from lockstep.stepper.observers.stopped_replicas import on_disk
 
 
-class Faults:
+class ClusterFaults:
     """Injects and heals faults, and tells each with what is observed around it.
 
     What happened before a fault is observed before the fault is told, and what follows its end after that.
@@ -42,7 +42,7 @@ class Faults:
         context: Context,
         connections: Connections,
         brokers: BrokerStates,
-        withholding: Withholding,
+        control_plane: ControlPlaneFaults,
         coordinator: CoordinatorMonitor,
         observation: Observation,
         groups: GroupDriver | None,
@@ -53,7 +53,7 @@ class Faults:
         self._feed = context.feed
         self._connections = connections
         self._brokers = brokers
-        self._withholding = withholding
+        self._control_plane = control_plane
         self._coordinator = coordinator
         self._observation = observation
         self._groups = groups
@@ -81,7 +81,7 @@ class Faults:
         node = self._cluster.broker(step.broker)
         if clean:
             feed.occasions = feed.occasions._replace(leaving=feed.occasions.leaving | {number})
-            feed.tell(Leaves(broker=number))
+            feed.tell(ShutdownBegan(broker=number))
             node.stop()
         else:
             node.kill()
@@ -90,7 +90,7 @@ class Faults:
         self._observation.observe()
         if self._groups is not None:
             self._groups.observe()
-        feed.tell(Ended(broker=number, clean=clean, cut=isinstance(step, Crash)))
+        feed.tell(BrokerEnded(broker=number, clean=clean, cut=isinstance(step, Crash)))
         left = feed.occasions.left | {number} if clean else feed.occasions.left - {number}
         feed.occasions = feed.occasions._replace(left=left)
         self._connections.disconnect(step.broker)
@@ -152,7 +152,7 @@ class Faults:
         the fault.
         """
         withholds = isinstance(step, Withhold)
-        self._withholding.change(step.broker, step.talk, withheld=withholds)
+        self._control_plane.change(step.broker, step.talk, withheld=withholds)
         if withholds:
             self._observation.observe()
         mute, deaf = self._brokers.mute(), self._brokers.deaf()

@@ -11,7 +11,7 @@ from lockstep.stepper.driver.coordinator_monitor import CoordinatorMonitor
 from lockstep.stepper.driver.open_requests import OpenRequest, OpenRequests
 from lockstep.stepper.driver.transactional_client import TransactionalClient
 from lockstep.stepper.model.client_requests import in_words
-from lockstep.stepper.model.events import Answered, Decided, Exchanged, GaveUp, Named, Sent
+from lockstep.stepper.model.events import Decided, Exchanged, GaveUp, Named, RequestSent, ResponseArrived
 from lockstep.stepper.observers.decisions import ControllerObserver
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
@@ -45,7 +45,7 @@ class Observation:
         self.decisions: list[str] = []
         """The controller decisions observed during the last step, in words."""
 
-    def observe(self, sent: Sent | None = None) -> str:
+    def observe(self, sent: RequestSent | None = None) -> str:
         """Collect responses and controller decisions, and tell them; returns the responses to open requests, in words.
 
         Responses are collected before decisions and told after them: a broker may have responded on the basis of a
@@ -67,7 +67,7 @@ class Observation:
         if decisions:  # a coordinator that is told to reload has these decisions in its metadata, too
             self._coordinator.count_reloads()
         if sent is not None and sent.reply is not None and decisions:
-            self._feed.tell(Answered(slot=sent.slot, reply=sent.reply))
+            self._feed.tell(ResponseArrived(slot=sent.slot, reply=sent.reply))
         return "; ".join(self._answered(slot, response) for slot, response in responses.items())
 
     def _decided(self, seen: Controller, not_before: int) -> None:
@@ -80,7 +80,7 @@ class Observation:
         self._feed.tell(Decided(controller=seen, occasions=self._feed.occasions._replace(silent=silent)))
         self._timing.decided(self.controller, seen, not_before)
         self.controller = seen
-        self.decisions.append(tracker.wording.decision(seen, tracker.explained[-1]))
+        self.decisions.append(tracker.describer.decision(seen, tracker.explained[-1]))
 
     def _answered(self, slot: int, response: Any | None) -> str:
         """Tell the response to an open request, or that its connection broke."""
@@ -89,7 +89,7 @@ class Observation:
             self._feed.tell(GaveUp(slot=slot))
         else:
             self._context.last_response = response
-            self._feed.tell(Answered(slot=slot, reply=Named.of(response)))
+            self._feed.tell(ResponseArrived(slot=slot, reply=Named.of(response)))
         if isinstance(request.step, Write):
             self._wrote(request.step, request, response)
         else:

@@ -16,7 +16,7 @@ from lockstep.stepper.driver.open_requests import OpenRequests
 from lockstep.stepper.driver.timeouts import ANSWER_S, NOT_YET, PATIENCE_S
 from lockstep.stepper.driver.transactional_client import TransactionalClient
 from lockstep.stepper.model.client_requests import in_words
-from lockstep.stepper.model.events import GaveUp, MetadataTold, Named, Sent
+from lockstep.stepper.model.events import GaveUp, MetadataTold, Named, RequestSent
 from lockstep_model.partition.produce import Acks, Unanswered
 
 
@@ -65,7 +65,7 @@ class ClientRequests:
         self._observation.observe()
         self._context.last_response = told = codec.described(view, self._topic, self._number)
         self._feed.tell(MetadataTold(broker=self._number(broker), told=told))
-        return self._feed.tracker.wording.described(told)
+        return self._feed.tracker.describer.described(told)
 
     def _ask(self, step: Request) -> str:
         """Send a request to which a broker responds at once, and wait for the response."""
@@ -89,8 +89,8 @@ class ClientRequests:
             self._feed.tell(GaveUp(slot=slot))
         return f"no answer ({error})"
 
-    def _sent(self, slot: int, broker: int, exchange: Exchange, reply: Any = None) -> Sent:
-        return Sent(
+    def _sent(self, slot: int, broker: int, exchange: Exchange, reply: Any = None) -> RequestSent:
+        return RequestSent(
             slot=slot,
             broker=self._number(broker),
             request=Named.of(exchange.request),

@@ -16,7 +16,7 @@ from lockstep.wait import WaitTimeout, wait_until
 from lockstep_model.registration import NO_LEADER
 
 
-class Waits:
+class WaitConditions:
     """The conditions of `Until`, by the controller's decisions, the open requests and the broker processes."""
 
     def __init__(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from lockstep.stepper.groups.state import (
-    Answered,
     Around,
-    Asked,
+    GroupPlaces,
+    GroupResponse,
     Memory,
     Operation,
-    Places,
+    ParkedGroupRequest,
+    PendingGroupRequest,
     Plain,
     Reply,
     Seat,
     Stored,
-    Waits,
 )
-from lockstep.stepper.model.description import Part, Wording
+from lockstep.stepper.model.description import Part, StateDescriber
 from lockstep_model.errors import Error
 from lockstep_model.groups.consumer import ConsumerGroup, HeartbeatAnswer
 from lockstep_model.groups.generations import ClassicGroup, ClassicMember, JoinAnswer, SyncAnswer
@@ -25,16 +25,16 @@ from lockstep_model.registration import NO_LEADER
 from lockstep_model.state_machine import State
 
 
-class GroupWording(Wording):
+class GroupStateDescriber(StateDescriber):
     """Describes the states of a group's belief."""
 
     def _parts(self, state: State) -> list[Part]:
-        brokers = range(len(state) - len(Places(0).operations) - 2)
-        places = Places(len(brokers))
+        brokers = range(len(state) - len(GroupPlaces(0).operations) - 2)
+        places = GroupPlaces(len(brokers))
         return [
-            Part("the group's partition", (Places.AROUND,), self._led),
-            *(Part(f"broker {self.broker(b)}", (Places.AROUND, places.seat(b)), self._seat) for b in brokers),
-            Part("in the log", (Places.STORED,), _stored),
+            Part("the group's partition", (GroupPlaces.AROUND,), self._led),
+            *(Part(f"broker {self.broker(b)}", (GroupPlaces.AROUND, places.seat(b)), self._seat) for b in brokers),
+            Part("in the log", (GroupPlaces.STORED,), _stored),
             *(Part(f"request {slot}", (place,), self._request) for slot, place in enumerate(places.operations)),
         ]
 
@@ -50,11 +50,11 @@ class GroupWording(Wording):
 
     def _request(self, operation: Operation) -> str:
         match operation:
-            case Asked():
+            case PendingGroupRequest():
                 return f"{type(operation.request).__name__} on its way to {self.broker(operation.broker)}"
-            case Waits():
+            case ParkedGroupRequest():
                 return f"{operation.member} {'joins' if operation.joins else 'waits for its assignment'}"
-            case Answered():
+            case GroupResponse():
                 return f"answered: {in_words(operation.reply)}"
             case None:
                 return ""

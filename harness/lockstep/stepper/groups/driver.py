@@ -14,7 +14,7 @@ from lockstep.clients.wire.refusals import Refused
 from lockstep.closeable import Closeable
 from lockstep.cluster.cluster import Cluster
 from lockstep.stepper.driver.actions import GroupStep
-from lockstep.stepper.driver.broker_index import Numbering
+from lockstep.stepper.driver.broker_index import BrokerIndex
 from lockstep.stepper.driver.timeouts import ANSWER_S, NOT_YET, PATIENCE_S
 from lockstep.stepper.driver.timers import MS
 from lockstep.stepper.groups.codec import Wire, read
@@ -55,7 +55,7 @@ class GroupDriver(Closeable):
     """The consumers of a walk: one group for each group protocol that the cluster supports."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, protocols: tuple[GroupProtocol, ...], times: Times, number: Numbering
+        self, cluster: Cluster, topic: str, protocols: tuple[GroupProtocol, ...], times: Times, number: BrokerIndex
     ) -> None:
         self._cluster = cluster
         self._number = number

@@ -9,8 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from lockstep.stepper.groups.responses import Coordinator, Outcome, as_reply, stored_after, waiting_members
-from lockstep.stepper.groups.state import Answered, Around, Asked, Memory, Operation, Places, Plain, Seat, Stored, Waits
+from lockstep.stepper.groups.responses import (
+    CoordinatorOutcome,
+    GroupCoordinator,
+    as_reply,
+    stored_after,
+    waiting_members,
+)
+from lockstep.stepper.groups.state import (
+    Around,
+    GroupPlaces,
+    GroupResponse,
+    Memory,
+    Operation,
+    ParkedGroupRequest,
+    PendingGroupRequest,
+    Plain,
+    Seat,
+    Stored,
+)
 from lockstep_model.coordinators import CoordinatorState, heartbeat_refusal, refusal, sync_refusal
 from lockstep_model.errors import Error
 from lockstep_model.groups.classic import Heartbeat, SyncGroup
@@ -21,20 +38,20 @@ from lockstep_model.state_machine import Machine, Outcomes, Rule, State
 Operations = tuple[Operation, ...]
 
 
-def machine(coordinator: Coordinator, initial: State, brokers: int) -> Machine:
+def machine(coordinator: GroupCoordinator, initial: State, brokers: int) -> Machine:
     """The state machine of all hidden transitions, from this initial state."""
-    return Machine(initial=initial, rules=tuple(_Rules(coordinator, Places(brokers)).all()))
+    return Machine(initial=initial, rules=tuple(_GroupTransitions(coordinator, GroupPlaces(brokers)).all()))
 
 
-class _Rules:
+class _GroupTransitions:
     """One rule per broker and kind of transition, and one per broker and request slot."""
 
-    def __init__(self, coordinator: Coordinator, places: Places) -> None:
+    def __init__(self, coordinator: GroupCoordinator, places: GroupPlaces) -> None:
         self.coordinator = coordinator
         self.places = places
 
     def all(self) -> Iterator[Rule]:
-        around, stored = Places.AROUND, Places.STORED
+        around, stored = GroupPlaces.AROUND, GroupPlaces.STORED
         for b in self.places.brokers:
             seat, operations = self.places.seat(b), self.places.operations
             yield Rule(
@@ -50,7 +67,7 @@ class _Rules:
                     name=f"{b} handles request {slot}",
                     reads=(place, around, seat, stored, *others),
                     effect=partial(self.handles, b),
-                    when=lambda operation: isinstance(operation, Asked),
+                    when=lambda operation: isinstance(operation, PendingGroupRequest),
                 )
 
     def hears(self, b: BrokerId, around: Around, seat: Seat, *operations: Operation) -> Outcomes:
@@ -96,16 +113,16 @@ class _Rules:
         self, b: BrokerId, operation: Operation, around: Around, seat: Seat, stored: Stored, *others: Operation
     ) -> Outcomes:
         """A broker handles a group request: as coordinator, or with an error if it is none or is still loading."""
-        assert isinstance(operation, Asked)
+        assert isinstance(operation, PendingGroupRequest)
         if operation.broker != b:
             return
         if seat.memory is None:
-            yield Answered(Plain(self.refusal(operation, seat.coordinating))), around, seat, stored, *others
+            yield GroupResponse(Plain(self.refusal(operation, seat.coordinating))), around, seat, stored, *others
             return
         for outcome in self.coordinator.handle(seat.memory, operation):
             yield from self.done(b, operation, around, seat, stored, others, outcome)
 
-    def refusal(self, asked: Asked, coordinating: CoordinatorState) -> Error:
+    def refusal(self, asked: PendingGroupRequest, coordinating: CoordinatorState) -> Error:
         """The error of a broker that is not the active coordinator. It depends on the request's API."""
         match asked.request:
             case Heartbeat():
@@ -118,12 +135,12 @@ class _Rules:
     def done(
         self,
         b: BrokerId,
-        asked: Asked,
+        asked: PendingGroupRequest,
         around: Around,
         seat: Seat,
         stored: Stored,
         others: Operations,
-        outcome: Outcome,
+        outcome: CoordinatorOutcome,
     ) -> Outcomes:
         """The response to a handled request.
 
@@ -133,16 +150,22 @@ class _Rules:
         after = seat._replace(memory=outcome.memory)
         released = _released(b, others, outcome.released)
         written = stored_after(stored, outcome.memory)
-        waits = Waits(b, outcome.waiting, joins=not isinstance(asked.request, SyncGroup))
-        reply = waits if outcome.reply is None else Answered(outcome.reply)
+        waits = ParkedGroupRequest(b, outcome.waiting, joins=not isinstance(asked.request, SyncGroup))
+        reply = waits if outcome.reply is None else GroupResponse(outcome.reply)
         if written == stored or _may_write(b, around):
             yield reply, around, after, written, *released
         if written != stored:
             for error in self.write_errors(asked, around, seat):
-                yield Answered(Plain(error)), around, seat, stored, *others
-                yield Answered(Plain(error)), around, after, written if _may_write(b, around) else stored, *released
+                yield GroupResponse(Plain(error)), around, seat, stored, *others
+                yield (
+                    GroupResponse(Plain(error)),
+                    around,
+                    after,
+                    written if _may_write(b, around) else stored,
+                    *released,
+                )
 
-    def write_errors(self, asked: Asked, around: Around, seat: Seat) -> Iterator[Error]:
+    def write_errors(self, asked: PendingGroupRequest, around: Around, seat: Seat) -> Iterator[Error]:
         """Errors that the coordinator may return because its write to __consumer_offsets failed."""
         if seat.known < len(around.terms) - 1:
             yield Error.NOT_COORDINATOR
@@ -157,8 +180,9 @@ def _may_write(b: BrokerId, around: Around) -> bool:
 
 def _released(b: BrokerId, operations: Iterable[Operation], released: Iterable[tuple[MemberId, Answer]]) -> Operations:
     """The operations after parked JoinGroup and SyncGroup requests of these members were completed."""
-    answers: dict[Operation, Answered] = {
-        Waits(b, member, isinstance(answer, JoinAnswer)): Answered(as_reply(answer)) for member, answer in released
+    answers: dict[Operation, GroupResponse] = {
+        ParkedGroupRequest(b, member, isinstance(answer, JoinAnswer)): GroupResponse(as_reply(answer))
+        for member, answer in released
     }
     return tuple(answers.get(operation, operation) for operation in operations)
 
@@ -166,5 +190,5 @@ def _released(b: BrokerId, operations: Iterable[Operation], released: Iterable[t
 def _sent_away(b: BrokerId, seat: Seat, operations: Iterable[Operation], error: Error) -> Operations:
     """The operations after a former coordinator failed its parked requests (GroupCoordinator.onGroupUnloaded)."""
     memory = seat.memory or Memory()
-    waiting = {Waits(b, member, joins) for member, joins in waiting_members(memory.group)}
-    return tuple(Answered(Plain(error)) if operation in waiting else operation for operation in operations)
+    waiting = {ParkedGroupRequest(b, member, joins) for member, joins in waiting_members(memory.group)}
+    return tuple(GroupResponse(Plain(error)) if operation in waiting else operation for operation in operations)

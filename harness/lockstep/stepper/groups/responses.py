@@ -11,7 +11,7 @@ from functools import cache
 from itertools import permutations, product
 from typing import NamedTuple
 
-from lockstep.stepper.groups.state import Asked, Memory, Plain, Reply, Stored, Timer, TimerKind, Times
+from lockstep.stepper.groups.state import Memory, PendingGroupRequest, Plain, Reply, Stored, Timer, TimerKind, Times
 from lockstep_model.errors import Error
 from lockstep_model.groups import classic, consumer, generations, offsets
 from lockstep_model.groups.consumer import ConsumerGroup, Target
@@ -32,7 +32,7 @@ PARTITIONS = 3
 """Partitions of the topic to which all members subscribe."""
 
 
-class Outcome(NamedTuple):
+class CoordinatorOutcome(NamedTuple):
     """One permitted outcome: the coordinator's group metadata afterwards, and the responses it sends."""
 
     memory: Memory
@@ -44,26 +44,26 @@ class Outcome(NamedTuple):
     """The member whose request is parked, if there is no response yet."""
 
 
-class Coordinator(NamedTuple):
+class GroupCoordinator(NamedTuple):
     """The group coordinator of one Kafka version, with its timeouts."""
 
     parameters: GroupParameters
     times: Times
 
-    def handle(self, memory: Memory, asked: Asked) -> set[Outcome]:
+    def handle(self, memory: Memory, asked: PendingGroupRequest) -> set[CoordinatorOutcome]:
         """Every permitted outcome of a request."""
         return set(self._handle(memory, asked))
 
-    def _handle(self, memory: Memory, asked: Asked) -> Iterator[Outcome]:
+    def _handle(self, memory: Memory, asked: PendingGroupRequest) -> Iterator[CoordinatorOutcome]:
         request = asked.request
         match request:
             case offsets.OffsetCommit():
                 committed = offsets.commit(memory.group, memory.offsets, request, parameters=self.parameters)
                 after = memory._replace(group=committed.group, offsets=committed.offsets)
-                yield Outcome(after, Plain(committed.error))
+                yield CoordinatorOutcome(after, Plain(committed.error))
             case offsets.OffsetFetch():
                 fetched = offsets.fetch(memory.group, memory.offsets, request, parameters=self.parameters)
-                yield Outcome(memory, fetched if fetched.error is Error.NONE else Plain(fetched.error))
+                yield CoordinatorOutcome(memory, fetched if fetched.error is Error.NONE else Plain(fetched.error))
             case consumer.ConsumerGroupHeartbeat():
                 yield from self._consumer_heartbeat(memory, request, asked.at_ms)
             case _:
@@ -71,7 +71,9 @@ class Coordinator(NamedTuple):
                 for choose in _orders(group, asked.name):
                     yield self._classic(memory, group, asked, choose)
 
-    def _classic(self, memory: Memory, group: ClassicGroup, asked: Asked, choose: Chooser) -> Outcome:
+    def _classic(
+        self, memory: Memory, group: ClassicGroup, asked: PendingGroupRequest, choose: Chooser
+    ) -> CoordinatorOutcome:
         request, at_ms = asked.request, asked.at_ms
         match request:
             case classic.JoinGroup():
@@ -84,26 +86,28 @@ class Coordinator(NamedTuple):
                 error = classic.heartbeat(group, request, parameters=self.parameters)
                 heard = {Timer(TimerKind.SESSION, request.member): at_ms + self.times.session_ms}
                 alive = error in (Error.NONE, Error.REBALANCE_IN_PROGRESS)
-                return Outcome(memory.with_timers(heard) if alive else memory, Plain(error))
+                return CoordinatorOutcome(memory.with_timers(heard) if alive else memory, Plain(error))
             case classic.LeaveGroup():
                 after, (error,), released = classic.leave(group, request, parameters=self.parameters, choose=choose)
                 if error is not Error.NONE:
-                    return Outcome(memory, Plain(error))
-                return Outcome(self._after_classic(memory, after, released, at_ms), Plain(error), released)
+                    return CoordinatorOutcome(memory, Plain(error))
+                return CoordinatorOutcome(self._after_classic(memory, after, released, at_ms), Plain(error), released)
             case _:
                 raise TypeError(f"the reference model has no answer to {request}")
 
-    def _joined(self, memory: Memory, handled: classic.ClassicResult, member: MemberId, at_ms: int) -> Outcome:
+    def _joined(
+        self, memory: Memory, handled: classic.ClassicResult, member: MemberId, at_ms: int
+    ) -> CoordinatorOutcome:
         """The outcome of a JoinGroup or SyncGroup: an error, a response, or a parked request with a new session."""
         answer = handled.answer
         if answer is not None and answer.error not in (Error.NONE, Error.MEMBER_ID_REQUIRED):
             known = memory.group is not None
             after = self._after_classic(memory, handled.group, handled.released, at_ms) if known else memory
-            return Outcome(after, Plain(answer.error), handled.released)
+            return CoordinatorOutcome(after, Plain(answer.error), handled.released)
         heard = ((member, answer),) if answer is not None else ()
         after = self._after_classic(memory, handled.group, (*handled.released, *heard), at_ms)
         session = {Timer(TimerKind.SESSION, member): at_ms + self.times.session_ms}
-        return Outcome(after.with_timers(session), answer, handled.released, member)
+        return CoordinatorOutcome(after.with_timers(session), answer, handled.released, member)
 
     def _after_classic(
         self, memory: Memory, group: ClassicGroup, answers: Iterable[tuple[MemberId, Answer]], at_ms: int
@@ -133,7 +137,7 @@ class Coordinator(NamedTuple):
 
     def _consumer_heartbeat(
         self, memory: Memory, request: consumer.ConsumerGroupHeartbeat, at_ms: int
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[CoordinatorOutcome]:
         """ConsumerGroupHeartbeat (KIP-848): one outcome for each target assignment that the assignor may choose.
 
         A group that only offset commits had created becomes a consumer group (getOrMaybeCreateConsumerGroup).
@@ -142,9 +146,9 @@ class Coordinator(NamedTuple):
         for assignor in _assignors(self.parameters):
             after, answer = consumer.heartbeat(group, request, assignor=assignor, parameters=self.parameters)
             if answer.error is not Error.NONE:
-                yield Outcome(memory, Plain(answer.error))
+                yield CoordinatorOutcome(memory, Plain(answer.error))
                 return
-            yield Outcome(self._after_consumer(memory, after, request.member, at_ms), answer)
+            yield CoordinatorOutcome(self._after_consumer(memory, after, request.member, at_ms), answer)
 
     def _after_consumer(self, memory: Memory, group: ConsumerGroup, heard: MemberId | None, at_ms: int) -> Memory:
         """Group metadata after a change of a consumer group. Members that must revoke have a rebalance timer."""
@@ -160,7 +164,7 @@ class Coordinator(NamedTuple):
                 due.setdefault(revocation, at_ms + self.times.rebalance_ms)
         return memory._replace(group=group, due=tuple(sorted(due.items())))
 
-    def expire(self, memory: Memory, now_ms: int) -> set[Outcome]:
+    def expire(self, memory: Memory, now_ms: int) -> set[CoordinatorOutcome]:
         """Every outcome of a timer that may have expired by now."""
         return {
             outcome
@@ -169,12 +173,12 @@ class Coordinator(NamedTuple):
             for outcome in self._expire(memory, timer, due_ms)
         }
 
-    def _expire(self, memory: Memory, timer: Timer, due_ms: int) -> Iterator[Outcome]:
+    def _expire(self, memory: Memory, timer: Timer, due_ms: int) -> Iterator[CoordinatorOutcome]:
         if isinstance(memory.group, ConsumerGroup):
             times_out = consumer.session_expires if timer.kind is TimerKind.SESSION else consumer.rebalance_time_passes
             without = times_out(memory.group, timer.member)
             if without is not None:
-                yield Outcome(self._after_consumer(memory, without, None, due_ms))
+                yield CoordinatorOutcome(self._after_consumer(memory, without, None, due_ms))
         elif isinstance(memory.group, ClassicGroup):
             for choose in _orders(memory.group):
                 step = self._classic_expires(memory.group, timer, choose)
@@ -182,7 +186,7 @@ class Coordinator(NamedTuple):
                     after = self._after_classic(memory, step.group, step.released, due_ms)
                     if timer.kind is TimerKind.JOIN and step.group.state is GroupState.PREPARING_REBALANCE:
                         after = after.with_timers({timer: due_ms + self.times.rebalance_ms})
-                    yield Outcome(after, released=step.released)
+                    yield CoordinatorOutcome(after, released=step.released)
 
     def _classic_expires(self, group: ClassicGroup, timer: Timer, choose: Chooser) -> generations.Step | None:
         match timer.kind:

@@ -123,7 +123,7 @@ class Seat(NamedTuple):
     """Group metadata, while the broker is the active coordinator."""
 
 
-class Asked(NamedTuple):
+class PendingGroupRequest(NamedTuple):
     """A request that was sent to a broker and is not handled yet."""
 
     broker: BrokerId
@@ -134,7 +134,7 @@ class Asked(NamedTuple):
     """Placeholder for the member id that the coordinator may generate."""
 
 
-class Waits(NamedTuple):
+class ParkedGroupRequest(NamedTuple):
     """A parked request: a JoinGroup or SyncGroup that waits for other members, or for the group leader."""
 
     broker: BrokerId
@@ -142,16 +142,16 @@ class Waits(NamedTuple):
     joins: bool
 
 
-class Answered(NamedTuple):
+class GroupResponse(NamedTuple):
     """A request that was handled: its response has not been observed yet."""
 
     reply: Reply
 
 
-Operation: TypeAlias = Asked | Waits | Answered | None
+Operation: TypeAlias = PendingGroupRequest | ParkedGroupRequest | GroupResponse | None
 
 
-class Places:
+class GroupPlaces:
     """Index of each part in the state tuple: the shared facts, the log, one seat per broker, one slot per request."""
 
     AROUND = 0

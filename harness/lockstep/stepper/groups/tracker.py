@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lockstep.stepper.groups.description import GroupWording, in_words
+from lockstep.stepper.groups.description import GroupStateDescriber, in_words
 from lockstep.stepper.groups.hidden_transitions import machine
-from lockstep.stepper.groups.responses import Coordinator
+from lockstep.stepper.groups.responses import GroupCoordinator
 from lockstep.stepper.groups.state import (
-    Answered,
     Around,
-    Asked,
+    GroupPlaces,
+    GroupResponse,
     Operation,
-    Places,
+    ParkedGroupRequest,
+    PendingGroupRequest,
     Reply,
     Request,
     Seat,
     Term,
-    Waits,
     before_anything,
     namings,
     placeholder,
@@ -28,13 +28,13 @@ from lockstep.stepper.model.belief import Belief
 from lockstep.stepper.model.client_requests import Reading
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.model.events import (
+    BrokerEnded,
     CoordinatorElected,
-    Ended,
     GroupAnswered,
     GroupAsked,
     GroupBegan,
     GroupUnanswered,
-    Leaves,
+    ShutdownBegan,
     Started,
 )
 from lockstep_model.coordinators import CoordinatorState
@@ -43,26 +43,26 @@ from lockstep_model.registration import BrokerId
 from lockstep_model.state_machine import Outcomes, Part
 
 
-class Groups:
+class GroupTrackers:
     """All groups of a walk. They share one coordinator, the leader of one partition of __consumer_offsets."""
 
     def __init__(self, parameters: GroupParameters, ids: Sequence[int], reading: Reading) -> None:
         self._parameters = parameters
         self._reading = reading
-        self._wording = GroupWording(ids)
+        self._describer = GroupStateDescriber(ids)
         self._term = Term(leader=-1, epoch=-1, after_ms=0)
-        self.following: dict[str, GroupFollowing] = {}
+        self.trackers: dict[str, GroupBeliefTracker] = {}
 
     def beliefs(self) -> dict[str, int]:
         """Belief size of each group."""
-        return {group: len(following.belief) for group, following in self.following.items()}
+        return {group: len(tracker.belief) for group, tracker in self.trackers.items()}
 
     def tell(
         self,
         event: GroupBegan
         | CoordinatorElected
-        | Leaves
-        | Ended
+        | ShutdownBegan
+        | BrokerEnded
         | Started
         | GroupAsked
         | GroupAnswered
@@ -71,33 +71,33 @@ class Groups:
         """Apply an event to the groups that it concerns. Raises `Divergence` if no state explains it."""
         match event:
             case GroupBegan():
-                coordinator = Coordinator(self._parameters, event.times)
-                self.following[event.group] = GroupFollowing(coordinator, event.brokers, self._term, self._wording)
+                coordinator = GroupCoordinator(self._parameters, event.times)
+                self.trackers[event.group] = GroupBeliefTracker(coordinator, event.brokers, self._term, self._describer)
             case CoordinatorElected():
                 self._term = Term(event.leader, event.epoch, event.after_ms)
-                for group in self.following.values():
+                for group in self.trackers.values():
                     group.elect(self._term, event.before_ms)
-            case Leaves():
-                for group in self.following.values():
+            case ShutdownBegan():
+                for group in self.trackers.values():
                     group.leave(event.broker)
-            case Ended() | Started():
-                for group in self.following.values():
+            case BrokerEnded() | Started():
+                for group in self.trackers.values():
                     group.restart(event.broker)
             case GroupAsked():
                 request = self._reading(event.request.back())
-                self.following[event.group].ask(event.slot, event.broker, request, event.at_ms)
+                self.trackers[event.group].ask(event.slot, event.broker, request, event.at_ms)
             case GroupAnswered():
-                self.following[event.group].answer(event.slot, event.reply.back(), event.at_ms)
+                self.trackers[event.group].answer(event.slot, event.reply.back(), event.at_ms)
             case GroupUnanswered():
-                self.following[event.group].give_up(event.slot)
+                self.trackers[event.group].give_up(event.slot)
 
 
-class GroupFollowing:
+class GroupBeliefTracker:
     """The belief of one group."""
 
-    def __init__(self, coordinator: Coordinator, brokers: int, term: Term, wording: GroupWording) -> None:
-        self._wording = wording
-        self._places = Places(brokers)
+    def __init__(self, coordinator: GroupCoordinator, brokers: int, term: Term, describer: GroupStateDescriber) -> None:
+        self._describer = describer
+        self._places = GroupPlaces(brokers)
         self._asked = 0
         initial = before_anything(brokers, term)
         self.belief = Belief(machine(coordinator, initial, brokers))
@@ -113,7 +113,7 @@ class GroupFollowing:
         def elected(around: Around) -> Outcomes:
             yield (around._replace(terms=(*around.terms, term)),)
 
-        self.belief.change((Places.AROUND,), elected)
+        self.belief.change((GroupPlaces.AROUND,), elected)
 
     def leave(self, broker: BrokerId) -> None:
         """A broker was asked to shut down."""
@@ -121,7 +121,7 @@ class GroupFollowing:
         def leaving(around: Around) -> Outcomes:
             yield (around._replace(leaving=around.leaving | {broker}),)
 
-        self.belief.change((Places.AROUND,), leaving)
+        self.belief.change((GroupPlaces.AROUND,), leaving)
 
     def restart(self, broker: BrokerId) -> None:
         """A broker process ended or started: its memory is empty, and it has applied no election yet."""
@@ -129,12 +129,12 @@ class GroupFollowing:
         def anew(around: Around, _: Seat) -> Outcomes:
             yield around._replace(leaving=around.leaving - {broker}), Seat(CoordinatorState.STOPPED)
 
-        self.belief.change((Places.AROUND, self._places.seat(broker)), anew)
+        self.belief.change((GroupPlaces.AROUND, self._places.seat(broker)), anew)
 
     def ask(self, slot: int, broker: BrokerId, request: Request, at_ms: int) -> None:
         """A consumer sent a request to a broker."""
         self._asked += 1
-        asked = Asked(broker, request, at_ms, placeholder(self._asked))
+        asked = PendingGroupRequest(broker, request, at_ms, placeholder(self._asked))
         self._clock(at_ms)
         self.belief.change((self._places.operation(slot),), lambda _: [(asked,)])
 
@@ -145,7 +145,7 @@ class GroupFollowing:
 
         def agrees(*state: Part) -> Outcomes:
             operation = state[place]
-            if isinstance(operation, Answered):
+            if isinstance(operation, GroupResponse):
                 for names in namings(operation.reply, seen):
                     yield tuple(renamed(part, names) for part in (*state[:place], None, *state[place + 1 :]))
 
@@ -164,17 +164,17 @@ class GroupFollowing:
         def later(around: Around) -> Outcomes:
             yield (around._replace(now_ms=now_ms),)
 
-        self.belief.change((Places.AROUND,), later)
+        self.belief.change((GroupPlaces.AROUND,), later)
 
     def _diverge(self, seen: str, permitted: set[str]) -> NoReturn:
-        raise Divergence(seen, tuple(sorted(permitted - {""})), self.belief.states, self._wording)
+        raise Divergence(seen, tuple(sorted(permitted - {""})), self.belief.states, self._describer)
 
 
 def _expected(operation: Operation) -> str:
     match operation:
-        case Answered():
+        case GroupResponse():
             return in_words(operation.reply)
-        case Waits():
+        case ParkedGroupRequest():
             return "no answer yet"
         case _:
             return ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from lockstep.stepper.model.description import records_in_words
-from lockstep.stepper.model.state import Answered, Asked, Request, Waits
+from lockstep.stepper.model.state import DelayedResponse, PendingRequest, Request, Response
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition.fetch import ConsumerFetchResponse, Fetch, fetch
@@ -37,25 +37,25 @@ def as_asked(request: Request) -> Request:
 
 Offsets: TypeAlias = tuple[Error, Offset, Offset, Offset]
 """Error, high watermark, last stable offset and log start offset of a fetch response."""
-Handled: TypeAlias = tuple[Replica, Asked | Waits | Answered]
+Handled: TypeAlias = tuple[Replica, PendingRequest | DelayedResponse | Response]
 
 
-def handle(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[Handled]:
+def handle(parameters: Parameters, replica: Replica, asked: PendingRequest) -> Iterator[Handled]:
     """The replica and the request after the broker has handled it; nothing if the known response contradicts that.
 
-    A fetch may take two steps: it reads its offsets first and its records later (`Told`).
+    A fetch may take two steps: it reads its offsets first and its records later (`FetchResponse`).
     """
     if isinstance(asked.request, Produce):
         yield from _produce(parameters, replica, asked)
         return
     reply = answer(parameters, replica, asked.request, asked.reply)
-    if isinstance(reply, Told) and isinstance(asked.reply, Told):
+    if isinstance(reply, FetchResponse) and isinstance(asked.reply, FetchResponse):
         if asked.begun:
             reply = reply.with_offsets_of(asked.reply)
         elif _looked_at(parameters, replica, asked.request) == asked.reply.offsets:
             yield replica, asked._replace(begun=True)
     if asked.reply in (None, reply):
-        yield replica, Answered(reply)
+        yield replica, Response(reply)
 
 
 def _looked_at(parameters: Parameters, replica: Replica, request: Fetch) -> Offsets:
@@ -63,13 +63,15 @@ def _looked_at(parameters: Parameters, replica: Replica, request: Fetch) -> Offs
     return _told(fetch(parameters, replica, request._replace(offset=replica.log.start)), None).offsets
 
 
-def _produce(parameters: Parameters, replica: Replica, asked: Asked) -> Iterator[tuple[Replica, Waits | Answered]]:
+def _produce(
+    parameters: Parameters, replica: Replica, asked: PendingRequest
+) -> Iterator[tuple[Replica, DelayedResponse | Response]]:
     """Produce: the immediate response, or the delayed one for acks=all."""
     after, reply = produce(parameters, replica, asked.request)
     if isinstance(reply, DelayedProduce):
-        yield after, Waits(asked.broker, replica.broker_epoch, asked.request, reply, asked.reply)
+        yield after, DelayedResponse(asked.broker, replica.broker_epoch, asked.request, reply, asked.reply)
     elif asked.reply in (None, reply):
-        yield after, Answered(reply)
+        yield after, Response(reply)
 
 
 def answer(parameters: Parameters, replica: Replica, request: Request, seen: object = None) -> object:
@@ -85,7 +87,7 @@ def answer(parameters: Parameters, replica: Replica, request: Request, seen: obj
             raise TypeError(f"the reference model has no answer to {request}")
 
 
-class Told(NamedTuple):
+class FetchResponse(NamedTuple):
     """Fields of a fetch response that are compared: offsets, records with their leader epochs, aborted transactions.
 
     A broker reads high watermark, last stable offset and log start offset first, and the records after that
@@ -105,21 +107,21 @@ class Told(NamedTuple):
         """The fields that a broker reads before the records."""
         return self.error, self.high_watermark, self.last_stable_offset, self.log_start
 
-    def with_offsets_of(self, earlier: Told) -> Told:
+    def with_offsets_of(self, earlier: FetchResponse) -> FetchResponse:
         """These records with the offsets that were read earlier; an error that has come up since replaces all of it."""
         if self.error is not Error.NONE:
             return self
-        return Told(self.error, self.records, *earlier.offsets[1:], self.aborted)
+        return FetchResponse(self.error, self.records, *earlier.offsets[1:], self.aborted)
 
 
-def _told(fetched: ConsumerFetchResponse, seen: object) -> Told:
+def _told(fetched: ConsumerFetchResponse, seen: object) -> FetchResponse:
     """The response as it is compared; of the permitted lists of aborted transactions, the observed one."""
     records = tuple((record.epoch, record.value) for record in fetched.records)
     listed = frozenset((one.producer_id, one.first_offset) for one in fetched.aborted)
-    if isinstance(seen, Told) and fetched.lists(seen.aborted):
+    if isinstance(seen, FetchResponse) and fetched.lists(seen.aborted):
         listed = seen.aborted
     offsets = fetched.high_watermark, fetched.last_stable_offset, fetched.log_start
-    return Told(fetched.error, records, *offsets, listed)
+    return FetchResponse(fetched.error, records, *offsets, listed)
 
 
 def in_words(reply: Any) -> str:
@@ -129,7 +131,7 @@ def in_words(reply: Any) -> str:
             return "refused, and the connection closed" if reply.closed else "taken"
         case Produced(error=Error.NONE):
             return f"written at {reply.offset}"
-        case Told(error=Error.NONE):
+        case FetchResponse(error=Error.NONE):
             return (
                 f"[{records_in_words(reply.records)}], high watermark {reply.high_watermark}, "
                 f"last stable offset {reply.last_stable_offset}, log start {reply.log_start}"

@@ -13,14 +13,14 @@ from lockstep.stepper.model.controller_inference import Cause, Explained
 from lockstep.stepper.model.state import (
     ABORTED,
     COMMITTED,
-    Admitted,
-    Answered,
-    Asked,
+    AdmittedBatch,
+    DelayedResponse,
     Operation,
-    Places,
+    PartitionPlaces,
+    PendingRequest,
+    Response,
     Surroundings,
-    Transactions,
-    Waits,
+    TransactionalState,
 )
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
@@ -70,7 +70,7 @@ class Part(NamedTuple):
         return self.say(*(state[place] for place in self.places))
 
 
-class Wording:
+class StateDescriber:
     """Describes parts of the model with the cluster's broker ids; without ids, with the model's broker numbers."""
 
     def __init__(self, ids: Sequence[int] = ()) -> None:
@@ -140,12 +140,12 @@ class Wording:
 
     def _parts(self, state: State) -> list[Part]:
         """The parts of a state that a report describes, in its order."""
-        metadata: Metadata = state[Places.METADATA]
-        places, name = Places(len(metadata.known)), self.broker
+        metadata: Metadata = state[PartitionPlaces.METADATA]
+        places, name = PartitionPlaces(len(metadata.known)), self.broker
         numbers = places.brokers
         return [
-            Part("done by the harness", (Places.SURROUNDINGS, Places.METADATA), self._around),
-            Part("the controller", (Places.METADATA,), self._metadata),
+            Part("done by the harness", (PartitionPlaces.SURROUNDINGS, PartitionPlaces.METADATA), self._around),
+            Part("the controller", (PartitionPlaces.METADATA,), self._metadata),
             *(Part(f"broker {name(b)}", (places.broker(b),), self.process) for b in numbers),
             *(Part(f"ISR asked for by {name(b)}", (places.altering(b),), self._altering) for b in numbers),
             *(
@@ -231,19 +231,19 @@ class Wording:
 
     def _operation(self, operation: Operation) -> str:
         match operation:
-            case Asked():
+            case PendingRequest():
                 return f"{_request(operation.request)} on its way to {self.broker(operation.broker)}"
-            case Admitted():
+            case AdmittedBatch():
                 return f"{_request(operation.request)} admitted by {self.broker(operation.broker)}"
-            case Waits():
+            case DelayedResponse():
                 until = operation.waiting.until
                 return f"{_request(operation.request)} appended by {self.broker(operation.broker)}, waits for {until}"
-            case Answered():
+            case Response():
                 return "answered"
             case None:
                 return ""
 
-    def _transactions(self, transactions: Transactions) -> str:
+    def _transactions(self, transactions: TransactionalState) -> str:
         transactional, sent = transactions.transactional, transactions.sent
         if transactional is None:
             return ""

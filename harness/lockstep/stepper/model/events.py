@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from lockstep.stepper.groups.state import Plain, Times
-from lockstep.stepper.model.client_requests import Told
+from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.controller_inference import Occasions
 from lockstep.stepper.model.state import Surroundings
 from lockstep_model.controller import Controller
@@ -29,13 +29,27 @@ from lockstep_model.partition.produce import Produce, Produced, Unanswered
 from lockstep_model.registration import BrokerId
 from lockstep_model.transactions.coordinator import AddPartitionsToTxn, Answer, EndTxn, InitProducerId, Producer
 
-OF_PARTITIONS = (Produce, Produced, Unanswered, Fetch, Told, ListOffsets, Listed, OffsetForLeaderEpoch, EndOfEpoch)
+OF_PARTITIONS = (
+    Produce,
+    Produced,
+    Unanswered,
+    Fetch,
+    FetchResponse,
+    ListOffsets,
+    Listed,
+    OffsetForLeaderEpoch,
+    EndOfEpoch,
+)
 OF_TRANSACTIONS = (InitProducerId, AddPartitionsToTxn, EndTxn, Answer)
 OF_GROUPS = (
     *(JoinGroup, JoinAnswer, SyncGroup, SyncAnswer, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, HeartbeatAnswer),
     *(OffsetCommit, OffsetFetch, FetchedOffset, Plain),
 )
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (*OF_PARTITIONS, *OF_TRANSACTIONS, *OF_GROUPS)}
+KINDS: dict[str, type] = {
+    "Told" if kind is FetchResponse else kind.__name__: kind for kind in (*OF_PARTITIONS, *OF_TRANSACTIONS, *OF_GROUPS)
+}
+"""The classes of requests and responses, by their names in `events.jsonl`."""
+_NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +60,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, value: Any) -> Named:
-        return cls(kind=type(value).__name__, value=msgspec.to_builtins(value))
+        return cls(kind=_NAMES[type(value)], value=msgspec.to_builtins(value))
 
     def back(self) -> Any:
         return msgspec.convert(self.value, KINDS[self.kind])
@@ -71,7 +85,7 @@ class Surrounded(Event, frozen=True, kw_only=True):
     surroundings: Surroundings
 
 
-class Ended(Event, frozen=True, kw_only=True):
+class BrokerEnded(Event, frozen=True, kw_only=True, tag="ended"):
     """A broker's process ended."""
 
     broker: BrokerId
@@ -113,7 +127,7 @@ class Exchanged(Event, frozen=True, kw_only=True):
     reply: Named
 
 
-class Sent(Event, frozen=True, kw_only=True):
+class RequestSent(Event, frozen=True, kw_only=True, tag="sent"):
     """A client sent a request. Its response is a later event, even if only because decisions come in between."""
 
     slot: int
@@ -123,7 +137,7 @@ class Sent(Event, frozen=True, kw_only=True):
     """The response, if it has already arrived."""
 
 
-class Answered(Event, frozen=True, kw_only=True):
+class ResponseArrived(Event, frozen=True, kw_only=True, tag="answered"):
     """The response to an open client request arrived."""
 
     slot: int
@@ -155,7 +169,7 @@ class Configured(Event, frozen=True, kw_only=True):
     min_isr: tuple[int, ...]
 
 
-class Leaves(Event, frozen=True, kw_only=True):
+class ShutdownBegan(Event, frozen=True, kw_only=True, tag="leaves"):
     """A broker begins its controlled shutdown."""
 
     broker: BrokerId
@@ -207,9 +221,9 @@ class GroupUnanswered(Event, frozen=True, kw_only=True):
 
 
 OfGroup: TypeAlias = GroupAsked | GroupAnswered | GroupUnanswered
-OfGroups: TypeAlias = GroupBegan | CoordinatorElected | Leaves | OfGroup
-OfRequest: TypeAlias = Exchanged | Sent | Answered | GaveUp | MetadataTold
-OfPartition: TypeAlias = Began | Surrounded | Ended | Found | Started | Decided | Configured | OfRequest
+OfGroups: TypeAlias = GroupBegan | CoordinatorElected | ShutdownBegan | OfGroup
+OfRequest: TypeAlias = Exchanged | RequestSent | ResponseArrived | GaveUp | MetadataTold
+OfPartition: TypeAlias = Began | Surrounded | BrokerEnded | Found | Started | Decided | Configured | OfRequest
 Events: TypeAlias = OfPartition | Identified | OfGroups
 
 

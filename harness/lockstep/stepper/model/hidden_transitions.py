@@ -15,7 +15,15 @@ from itertools import chain
 
 from lockstep.stepper.model.canonical import canonical, passed_over, without_stale
 from lockstep.stepper.model.client_requests import handle
-from lockstep.stepper.model.state import Admitted, Answered, Asked, Places, Surroundings, Waits, acts
+from lockstep.stepper.model.state import (
+    AdmittedBatch,
+    DelayedResponse,
+    PartitionPlaces,
+    PendingRequest,
+    Response,
+    Surroundings,
+    acts,
+)
 from lockstep.stepper.model.transactions import (
     TransactionRules,
     asks_coordinator,
@@ -60,9 +68,9 @@ LeaderAndIsr may overtake an earlier one."""
 
 def machine(initial: State, *possible: Parameters) -> Machine:
     """The hidden transitions from a state on; while a config changes, each broker may apply any of these settings."""
-    metadata: Metadata = initial[Places.METADATA]
-    places = Places(len(metadata.known))
-    rules = zip(*(_Rules(parameters, places).all() for parameters in possible), strict=True)
+    metadata: Metadata = initial[PartitionPlaces.METADATA]
+    places = PartitionPlaces(len(metadata.known))
+    rules = zip(*(_PartitionTransitions(parameters, places).all() for parameters in possible), strict=True)
     return Machine(initial=initial, rules=tuple(same[0] if len(same) == 1 else _any_of(same) for same in rules))
 
 
@@ -75,14 +83,14 @@ def _any_of(same: Sequence[Rule]) -> Rule:
     return replace(same[0], effect=effect)
 
 
-class _Rules:
+class _PartitionTransitions:
     """The rules for every broker, fetcher, client operation and the transactional id, under one set of settings.
 
     Each effect takes the parts that its rule reads, and yields what replaces them; it yields nothing where its guard
     does not hold.
     """
 
-    def __init__(self, parameters: Parameters, places: Places) -> None:
+    def __init__(self, parameters: Parameters, places: PartitionPlaces) -> None:
         self.parameters = parameters
         self.places = places
         self.transactions = TransactionRules(parameters)
@@ -99,7 +107,7 @@ class _Rules:
         yield from self.of_transactions()
 
     def of_broker(self, b: BrokerId) -> Iterator[Rule]:
-        around, metadata = Places.SURROUNDINGS, Places.METADATA
+        around, metadata = PartitionPlaces.SURROUNDINGS, PartitionPlaces.METADATA
         broker, altering = self.places.broker(b), self.places.altering(b)
         answers = [self.places.fetching(b, other) for other in self.places.brokers if other != b]
         learns = (metadata, around, broker, *answers)
@@ -111,7 +119,7 @@ class _Rules:
         )
 
     def of_fetcher(self, f: BrokerId, to: BrokerId) -> Iterator[Rule]:
-        around, fetching = Places.SURROUNDINGS, self.places.fetching(f, to)
+        around, fetching = PartitionPlaces.SURROUNDINGS, self.places.fetching(f, to)
         follower, leader, altering = self.places.broker(f), self.places.broker(to), self.places.altering(to)
         fetches = (fetching, around, follower, leader, altering)
         yield _rule(f"{f} fetches from {to}", fetches, partial(self.fetches, f, to), _nothing)
@@ -122,23 +130,25 @@ class _Rules:
         yield _rule(f"the lag time passes for {f} on {to}", (around, leader), partial(self.lags, f, to))
 
     def of_operation(self, slot: int, b: BrokerId) -> Iterator[Rule]:
-        around, operation, broker = Places.SURROUNDINGS, self.places.operation(slot), self.places.broker(b)
+        around, operation, broker = PartitionPlaces.SURROUNDINGS, self.places.operation(slot), self.places.broker(b)
         reads = (operation, around, broker)
         yield _rule(f"{b} handles operation {slot}", reads, self.handles, lambda op: _is_plain(op) and op.broker == b)
-        waits = lambda op: _is(Waits)(op) and op.broker == b  # noqa: E731 - the guard of two rules
+        waits = lambda op: _is(DelayedResponse)(op) and op.broker == b  # noqa: E731 - the guard of two rules
         yield _rule(f"{b} completes operation {slot}", reads, self.completes, waits)
         yield _rule(f"operation {slot} expires on {b}", reads, partial(self.expires, slot), waits)
 
     def of_transactional_write(self, slot: int, b: BrokerId) -> Iterator[Rule]:
         operation = self.places.operation(slot)
-        reads = (operation, Places.SURROUNDINGS, self.places.broker(b), self.places.transactions)
+        reads = (operation, PartitionPlaces.SURROUNDINGS, self.places.broker(b), self.places.transactions)
         asks = partial(self.transactions.admits, b)
         yield _rule(f"{b} admits operation {slot}", reads, asks, lambda op: is_transactional(op) and op.broker == b)
         appends = self.transactions.appends
-        yield _rule(f"{b} appends operation {slot}", reads, appends, lambda op: _is(Admitted)(op) and op.broker == b)
+        yield _rule(
+            f"{b} appends operation {slot}", reads, appends, lambda op: _is(AdmittedBatch)(op) and op.broker == b
+        )
 
     def of_transactions(self) -> Iterator[Rule]:
-        around, place, rules = Places.SURROUNDINGS, self.places.transactions, self.transactions
+        around, place, rules = PartitionPlaces.SURROUNDINGS, self.places.transactions, self.transactions
         for slot in self.places.operations:
             reads = (self.places.operation(slot), around, place)
             yield _rule(f"the coordinator handles operation {slot}", reads, rules.coordinates, asks_coordinator)
@@ -318,8 +328,8 @@ class _Rules:
     # Clients
 
     def handles(
-        self, asked: Asked, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Asked | Waits | Answered, Surroundings, Broker]]:
+        self, asked: PendingRequest, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[PendingRequest | DelayedResponse | Response, Surroundings, Broker]]:
         """Broker handles a client request: it responds at once, or with acks=all when the write is committed."""
         if not acts(around, broker):
             return
@@ -327,8 +337,8 @@ class _Rules:
             yield reply, around, broker._replace(replica=replica)
 
     def completes(
-        self, waits: Waits, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
+        self, waits: DelayedResponse, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Response, Surroundings, Broker]]:
         """Delayed produce with acks=all completes: the write is committed, or this broker has lost its leadership.
 
         DelayedProduce.tryComplete, Partition.checkEnoughReplicasReachOffset. In ZooKeeper mode a broker whose session
@@ -339,15 +349,15 @@ class _Rules:
         if acts(around, broker) and same:
             reply = complete(self.parameters, broker.replica, waits.waiting)
             if reply is not None and waits.reply in (None, reply):
-                yield Answered(reply), around, broker
+                yield Response(reply), around, broker
 
     def expires(
-        self, slot: int, waits: Waits, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Answered, Surroundings, Broker]]:
+        self, slot: int, waits: DelayedResponse, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[Response, Surroundings, Broker]]:
         """Delayed produce times out: REQUEST_TIMED_OUT, and its records stay (DelayedProduce.onExpiration)."""
         reply = Produced(Error.REQUEST_TIMED_OUT)
         if slot in around.expired and acts(around, broker) and waits.reply in (None, reply):
-            yield Answered(reply), around, broker
+            yield Response(reply), around, broker
 
 
 def _found(replica: Replica) -> Iterator[Replica]:
@@ -373,7 +383,7 @@ def _is(kind: type) -> Callable[[object], bool]:
 
 def _is_plain(operation: object) -> bool:
     """Whether a request is handled by its broker alone, without the transaction coordinator."""
-    return isinstance(operation, Asked) and not asks_coordinator(operation) and not is_transactional(operation)
+    return isinstance(operation, PendingRequest) and not asks_coordinator(operation) and not is_transactional(operation)
 
 
 def _nothing(part: object) -> bool:

@@ -26,7 +26,7 @@ class _Least(NamedTuple):
     """False from the start of a ZooKeeper-mode broker to its first response that shows the partition."""
 
 
-class Telling:
+class MetadataCaches:
     """The controller's decisions in order, and the lower bound of each broker's metadata cache."""
 
     def __init__(self, parameters: Parameters, created: Controller) -> None:

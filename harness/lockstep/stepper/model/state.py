@@ -55,7 +55,7 @@ class Surroundings(NamedTuple):
     """Brokers whose AlterPartition requests are held back: they may be outdated when they reach the controller."""
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request under way to a broker, or queued there and not yet handled."""
 
     broker: BrokerId
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
     """Fetch only: the broker has read its high watermark and log start offset, and has yet to read the records."""
 
 
-class Admitted(NamedTuple):
+class AdmittedBatch(NamedTuple):
     """A transactional batch that passed verification with the coordinator (KIP-890), and is not yet appended."""
 
     broker: BrokerId
@@ -74,7 +74,7 @@ class Admitted(NamedTuple):
     reply: Reply | None = None
 
 
-class Waits(NamedTuple):
+class DelayedResponse(NamedTuple):
     """A write with acks=all that the leader has appended, and whose response waits for the high watermark
     (DelayedProduce)."""
 
@@ -85,13 +85,13 @@ class Waits(NamedTuple):
     reply: Reply | None = None
 
 
-class Answered(NamedTuple):
+class Response(NamedTuple):
     """The response to a client's request, under way or received."""
 
     reply: Any
 
 
-Operation: TypeAlias = Asked | Admitted | Waits | Answered | None
+Operation: TypeAlias = PendingRequest | AdmittedBatch | DelayedResponse | Response | None
 
 
 class MarkerSent(NamedTuple):
@@ -130,7 +130,7 @@ class Standing(NamedTuple):
     verification: Verification
 
 
-class Transactions(NamedTuple):
+class TransactionalState(NamedTuple):
     """One transactional id: the coordinator's metadata, markers under way, and verification entries of leaders."""
 
     transactional: TransactionMetadata | None = None
@@ -151,13 +151,15 @@ class Transactions(NamedTuple):
     standing: tuple[Standing, ...] = ()
     """At most one verification entry per broker."""
 
-    def wrote(self, transactional: TransactionMetadata | None) -> Transactions:
+    def wrote(self, transactional: TransactionMetadata | None) -> TransactionalState:
         """The coordinator has replicated this metadata, so that a new coordinator can load nothing older."""
         if transactional == self.transactional:
             return self
         return self._replace(transactional=transactional, logged=(), moved=False)
 
-    def failed(self, transactional: TransactionMetadata | None, believed: TransactionMetadata | None) -> Transactions:
+    def failed(
+        self, transactional: TransactionMetadata | None, believed: TransactionMetadata | None
+    ) -> TransactionalState:
         """An append to __transaction_state failed to replicate in time, and may be in the log all the same.
 
         The coordinator continues with `believed`; a new coordinator may load `transactional`.
@@ -167,28 +169,28 @@ class Transactions(NamedTuple):
         logged = (*(self.logged or (self.transactional,)), transactional)
         return self._replace(transactional=believed, logged=logged)
 
-    def disturbed(self) -> Transactions:
+    def disturbed(self) -> TransactionalState:
         """A fault hit the coordinator: it may have moved, and the response to a marker may be lost."""
         return self._replace(moved=True, sent=self.sent and self.sent._replace(lost=True))
 
-    def told_to_reload(self, times: int, epoch: Epoch) -> Transactions:
+    def told_to_reload(self, times: int, epoch: Epoch) -> TransactionalState:
         """The coordinator will load its log so many times again; then its metadata is only what the log holds."""
         return self._replace(reloads=(*self.reloads, *(epoch,) * times), moved=self.moved or times > 0)
 
-    def settled(self) -> Transactions:
+    def settled(self) -> TransactionalState:
         """All reloads have been made, and all duplicate markers have arrived."""
         return self._replace(reloads=(), late=())
 
-    def without_late(self, place: int) -> Transactions:
+    def without_late(self, place: int) -> TransactionalState:
         """The coordinator has got the response to one duplicate marker."""
         return self._replace(late=self.late[:place] + self.late[place + 1 :])
 
-    def with_late(self, place: int, sent: MarkerSent) -> Transactions:
+    def with_late(self, place: int, sent: MarkerSent) -> TransactionalState:
         """A leader has appended one duplicate marker."""
         copy = self.late[place]._replace(sent=sent)
         return self._replace(late=(*self.late[:place], copy, *self.late[place + 1 :]))
 
-    def overtaken(self, epoch: int) -> Transactions:
+    def overtaken(self, epoch: int) -> TransactionalState:
         """A leader has appended with this producer epoch: duplicate markers of an older one will be refused.
 
         The error is INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch).
@@ -205,7 +207,9 @@ class Transactions(NamedTuple):
         )
         return None if ended else found
 
-    def verifying(self, replica: Replica, producer_id: ProducerId, verification: Verification | None) -> Transactions:
+    def verifying(
+        self, replica: Replica, producer_id: ProducerId, verification: Verification | None
+    ) -> TransactionalState:
         """With this verification entry at the leader; one per broker is enough, as there is one transactional id."""
         if verification is None or verification == self.verification(replica, producer_id):
             return self
@@ -219,7 +223,7 @@ def marker_record(epoch: Epoch, marker: Marker) -> Record:
     return Record(epoch, COMMITTED if marker.commit else ABORTED, marker)
 
 
-class Places:
+class PartitionPlaces:
     """The index of each part in a state.
 
     The order is: surroundings, metadata, one part per broker, its AlterPartition, one fetcher per (follower, leader),
@@ -260,7 +264,13 @@ def before_creation(controller: Controller) -> State:
     numbers = [number for number, _ in controller.brokers]
     brokers = [Broker(Replica(number, registration.epoch)) for number, registration in controller.brokers]
     slots = (None,) * (len(numbers) + len(numbers) ** 2 + OPERATIONS)
-    return (Surroundings(), Metadata(log=(controller,), known=(0,) * len(numbers)), *brokers, *slots, Transactions())
+    return (
+        Surroundings(),
+        Metadata(log=(controller,), known=(0,) * len(numbers)),
+        *brokers,
+        *slots,
+        TransactionalState(),
+    )
 
 
 def acts(around: Surroundings, broker: Broker) -> bool:

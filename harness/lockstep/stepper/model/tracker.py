@@ -12,10 +12,10 @@ from functools import partial, reduce
 from itertools import chain, combinations, pairwise
 from typing import Any, NoReturn
 
-from lockstep.stepper.groups.tracker import Groups
+from lockstep.stepper.groups.tracker import GroupTrackers
 from lockstep.stepper.model.belief import Belief
 from lockstep.stepper.model.canonical import history, renewed, renewed_request
-from lockstep.stepper.model.client_requests import Handled, Reading, Told, as_asked, handle, in_words
+from lockstep.stepper.model.client_requests import FetchResponse, Handled, Reading, as_asked, handle, in_words
 from lockstep.stepper.model.controller_inference import (
     Cause,
     Explained,
@@ -24,15 +24,14 @@ from lockstep.stepper.model.controller_inference import (
     explanations,
     in_common,
 )
-from lockstep.stepper.model.description import Wording, disk_in_words
+from lockstep.stepper.model.description import StateDescriber, disk_in_words
 from lockstep.stepper.model.divergence import Divergence
-from lockstep.stepper.model.events import Answered as AnsweredLate
 from lockstep.stepper.model.events import (
     Began,
+    BrokerEnded,
     Configured,
     CoordinatorElected,
     Decided,
-    Ended,
     Events,
     Exchanged,
     Found,
@@ -42,22 +41,23 @@ from lockstep.stepper.model.events import (
     GroupBegan,
     GroupUnanswered,
     Identified,
-    Leaves,
     MetadataTold,
-    Sent,
+    RequestSent,
+    ResponseArrived,
+    ShutdownBegan,
     Started,
     Surrounded,
 )
 from lockstep.stepper.model.hidden_transitions import machine
-from lockstep.stepper.model.metadata_responses import Telling
+from lockstep.stepper.model.metadata_responses import MetadataCaches
 from lockstep.stepper.model.state import (
-    Answered,
-    Asked,
+    DelayedResponse,
     Operation,
-    Places,
+    PartitionPlaces,
+    PendingRequest,
+    Response,
     Surroundings,
-    Transactions,
-    Waits,
+    TransactionalState,
     before_creation,
 )
 from lockstep.stepper.model.transactions import sent_again
@@ -82,7 +82,7 @@ from lockstep_model.transactions.coordinator import InitProducerId, Producer, in
 NO_PARTITION = Registration(replicas=(), isr=frozenset())
 
 
-class Following:
+class BeliefTracker:
     """The belief about one partition, and its update for each kind of event."""
 
     def __init__(self, parameters: Parameters, began: Began, *, reading: Reading = as_asked) -> None:
@@ -90,17 +90,17 @@ class Following:
         self._possible: tuple[Parameters, ...] = (parameters,)
         """The settings that a broker may apply while min.insync.replicas changes; the last is the one set last."""
         self._reading = reading
-        self.wording = Wording(began.ids)
+        self.describer = StateDescriber(began.ids)
         self.explained: list[Explained] = []
         """The causes of each controller decision, in order, including decisions that were never observed."""
         self._starting: set[BrokerId] = set()
         """Brokers whose process the harness has started."""
-        self.places = Places(len(began.controller.brokers))
+        self.places = PartitionPlaces(len(began.controller.brokers))
         nothing = began.controller.with_partition(NO_PARTITION)
         self._nothing = before_creation(nothing)
         self.belief = Belief(machine(self._nothing, parameters))
-        self.telling = Telling(parameters, began.controller)
-        self.groups = Groups(parameters.groups, began.ids, reading)
+        self.metadata_caches = MetadataCaches(parameters, began.controller)
+        self.groups = GroupTrackers(parameters.groups, began.ids, reading)
         creation = Occasions(assignment=began.controller.partition.replicas)
         self._decide(began.controller, creation)
 
@@ -109,27 +109,27 @@ class Following:
         match event:
             case Surrounded():
                 self._surround(event.surroundings)
-            case Ended():
+            case BrokerEnded():
                 self._end(event)
                 self.groups.tell(event)
             case Found():
                 self._find(event)
             case Started():
                 self._start(event.broker)
-                self.telling.started(event.broker)
+                self.metadata_caches.started(event.broker)
                 self.groups.tell(event)
             case Decided():
                 self._decide(event.controller, event.occasions)
-                self.telling.decided(event.controller)
+                self.metadata_caches.decided(event.controller)
             case Configured():
                 self._configure(event.min_isr)
             case MetadataTold():
                 self._describe(event.broker, event.told)
             case Exchanged():
                 self._exchange(event)
-            case Sent():
+            case RequestSent():
                 self._ask(event)
-            case AnsweredLate():
+            case ResponseArrived():
                 self._answer(event.slot, event.reply.back())
             case GaveUp():
                 self._give_up(event.slot)
@@ -137,7 +137,14 @@ class Following:
                 self._identify(event.producer)
             case Began():
                 raise TypeError("a partition is created once")
-            case GroupBegan() | CoordinatorElected() | Leaves() | GroupAsked() | GroupAnswered() | GroupUnanswered():
+            case (
+                GroupBegan()
+                | CoordinatorElected()
+                | ShutdownBegan()
+                | GroupAsked()
+                | GroupAnswered()
+                | GroupUnanswered()
+            ):
                 self.groups.tell(event)
 
     # Actions of the harness
@@ -145,7 +152,7 @@ class Following:
     def _surround(self, surroundings: Surroundings) -> None:
         """Replace the surroundings: links that are cut, brokers that are paused, timeouts that may have passed."""
 
-        def surrounded(before: Surroundings, metadata: Metadata, transactions: Transactions) -> Outcomes:
+        def surrounded(before: Surroundings, metadata: Metadata, transactions: TransactionalState) -> Outcomes:
             hit = surroundings.disturbances > before.disturbances
             after = transactions.disturbed() if hit else transactions
             reloads = surroundings.reloads - before.reloads
@@ -153,9 +160,11 @@ class Following:
             after = told.settled() if surroundings.steady else sent_again(self.parameters, told)
             return [(surroundings, metadata, after)]
 
-        self.belief.change((Places.SURROUNDINGS, Places.METADATA, self.places.transactions), surrounded)
+        self.belief.change(
+            (PartitionPlaces.SURROUNDINGS, PartitionPlaces.METADATA, self.places.transactions), surrounded
+        )
 
-    def _end(self, event: Ended) -> None:
+    def _end(self, event: BrokerEnded) -> None:
         """A broker's process has ended.
 
         A clean shutdown checkpoints the high watermark; after any other end the checkpoint may hold an older one.
@@ -169,7 +178,7 @@ class Following:
             for stopped in _stopped(process, event):
                 yield knowing(metadata, broker, None), stopped, *(None for _ in silenced)
 
-        self.belief.change((Places.METADATA, self.places.broker(broker), *silenced), ended)
+        self.belief.change((PartitionPlaces.METADATA, self.places.broker(broker), *silenced), ended)
 
     def _start(self, broker: BrokerId) -> None:
         """A broker's process was started. It does nothing before its registration is observed (`_registered`)."""
@@ -179,7 +188,7 @@ class Following:
     def _identify(self, producer: Producer) -> None:
         """A new transactional id has got its first producer id and epoch (InitProducerId)."""
         known, _ = init_producer_id(None, InitProducerId(), self.parameters, fresh=producer.id)
-        self.belief.change((self.places.transactions,), lambda _: [(Transactions(known),)])
+        self.belief.change((self.places.transactions,), lambda _: [(TransactionalState(known),)])
 
     def _configure(self, min_isr: tuple[int, ...]) -> None:
         """min.insync.replicas changes: each broker may apply any of these values until all are known to have the last.
@@ -195,7 +204,7 @@ class Following:
     def _decide(self, seen: Controller, occasions: Occasions) -> None:
         """The controller's partition and broker registrations were observed; some chain of causes must lead to them."""
         if not self._go_on(seen, occasions):
-            self._diverge(f"the controller knows {self.wording.controller(seen)}", self._decisions(occasions))
+            self._diverge(f"the controller knows {self.describer.controller(seen)}", self._decisions(occasions))
 
     def _go_on(self, seen: Controller, occasions: Occasions) -> bool:
         """Advance every state to the observed registrations by each explanation; returns whether there is any.
@@ -216,7 +225,7 @@ class Following:
                         yield around, *self._after(metadata, processes, list(altering), way, seen)
 
         reads = (*map(self.places.broker, brokers), *map(self.places.altering, brokers))
-        went_on = self.belief.change((Places.SURROUNDINGS, Places.METADATA, *reads), explained)
+        went_on = self.belief.change((PartitionPlaces.SURROUNDINGS, PartitionPlaces.METADATA, *reads), explained)
         if went_on:
             self.explained.append(in_common(found))
         return went_on
@@ -318,7 +327,7 @@ class Following:
         slots = {
             slot for (slot,) in (one for b in self.places.brokers for one in self.belief.parts(self.places.altering(b)))
         }
-        name, names = self.wording.broker, self.wording.brokers
+        name, names = self.describer.broker, self.describer.brokers
         asked = [slot for slot in slots if isinstance(slot, AlterPartition)]
         isrs = {f"{name(slot.broker)} asks for the ISR {names(slot.isr)}" for slot in asked}
         silent = {f"the session of {name(broker)} ends" for broker in occasions.silent}
@@ -338,23 +347,23 @@ class Following:
 
     def _exchange(self, event: Exchanged) -> None:
         """A client sent a request and got the response, with no other observation between the two."""
-        asked = Asked(event.broker, self._reading(event.request.back()), event.reply.back())
+        asked = PendingRequest(event.broker, self._reading(event.request.back()), event.reply.back())
 
-        def handled(asked: Asked, process: Broker) -> Outcomes:
+        def handled(asked: PendingRequest, process: Broker) -> Outcomes:
             for replica, after in self._handled(process, asked):
-                if isinstance(after, Asked | Answered):
+                if isinstance(after, PendingRequest | Response):
                     yield (process._replace(replica=replica),)
 
         place = (self.places.broker(event.broker),)
-        if isinstance(asked.reply, Told) and self.belief.change(place, partial(handled, asked)):
+        if isinstance(asked.reply, FetchResponse) and self.belief.change(place, partial(handled, asked)):
             asked = asked._replace(begun=True)  # the fetch has read its offsets, and reads its records after that
         if not self.belief.change(place, partial(handled, asked)):
             self._diverge(in_words(asked.reply), self._replies(asked))
 
-    def _ask(self, event: Sent) -> None:
+    def _ask(self, event: RequestSent) -> None:
         """A client sent a request. If its response is already known, only states that lead to it are followed."""
         reply = None if event.reply is None else event.reply.back()
-        asked = Asked(event.broker, self._reading(event.request.back()), reply)
+        asked = PendingRequest(event.broker, self._reading(event.request.back()), reply)
         self.belief.change((self.places.operation(event.slot),), lambda _: [(asked,)])
 
     def _answer(self, slot: int, reply: Any) -> None:
@@ -362,24 +371,26 @@ class Following:
         place = self.places.operation(slot)
 
         def agrees(operation: Operation) -> Outcomes:
-            return [(None,)] if operation == Answered(reply) else []
+            return [(None,)] if operation == Response(reply) else []
 
         if not self.belief.change((place,), agrees):
             operations = self.belief.would_be((place,), _whatever_is_answered, place)
-            answers = {in_words(operation.reply) for operation in operations if isinstance(operation, Answered)}
-            waits = {"no answer yet"} if any(isinstance(operation, Waits) for operation in operations) else set()
+            answers = {in_words(operation.reply) for operation in operations if isinstance(operation, Response)}
+            waits = (
+                {"no answer yet"} if any(isinstance(operation, DelayedResponse) for operation in operations) else set()
+            )
             self._diverge(in_words(reply), answers | waits)
 
-    def _replies(self, asked: Asked) -> set[str]:
+    def _replies(self, asked: PendingRequest) -> set[str]:
         """For the report of a divergence: the responses that the states before it permit, in words."""
         processes = self.belief.parts(self.places.broker(asked.broker))
         return {
-            in_words(after.reply) if isinstance(after, Answered) else "no answer yet"
+            in_words(after.reply) if isinstance(after, Response) else "no answer yet"
             for (process,) in processes
             for _, after in self._handled(process, asked._replace(reply=None))
         }
 
-    def _handled(self, process: Broker, asked: Asked) -> Iterator[Handled]:
+    def _handled(self, process: Broker, asked: PendingRequest) -> Iterator[Handled]:
         """The outcomes of a request at a broker, under each setting that the broker may apply."""
         if process.running:
             for parameters in self._possible:
@@ -388,29 +399,29 @@ class Following:
     def _describe(self, broker: BrokerId, told: PartitionMetadataResponse) -> None:
         """A Metadata response was received; the broker must have learned of decisions that yield it."""
         epochs = [process.replica.leader_epoch for (process,) in self.belief.parts(self.places.broker(broker))]
-        self.telling.leads_or_follows(broker, min(epochs))
-        if not self.telling.tells(broker, told):
-            permitted = map(self.wording.described, self.telling.permitted(broker))
-            self._diverge(self.wording.described(told), set(permitted))
+        self.metadata_caches.leads_or_follows(broker, min(epochs))
+        if not self.metadata_caches.tells(broker, told):
+            permitted = map(self.describer.described, self.metadata_caches.permitted(broker))
+            self._diverge(self.describer.described(told), set(permitted))
 
     def _give_up(self, slot: int) -> None:
         """The connection of an open request broke. The broker may have handled the request, or may yet handle it."""
 
         def unknown(operation: Operation) -> Outcomes:
-            return [(None,), (operation,)] if isinstance(operation, Asked) else [(None,)]
+            return [(None,), (operation,)] if isinstance(operation, PendingRequest) else [(None,)]
 
         self.belief.change((self.places.operation(slot),), unknown)
 
     def _diverge(self, seen: str, permitted: set[str]) -> NoReturn:
-        raise Divergence(seen, tuple(sorted(permitted)), self.belief.states, self.wording)
+        raise Divergence(seen, tuple(sorted(permitted)), self.belief.states, self.describer)
 
 
 def _whatever_is_answered(operation: Operation) -> Outcomes:
     """The same request without its known response, so that every permitted response is reached."""
-    return [(operation if operation is None or isinstance(operation, Answered) else operation._replace(reply=None),)]
+    return [(operation if operation is None or isinstance(operation, Response) else operation._replace(reply=None),)]
 
 
-def unheard(places: Places, broker: BrokerId) -> tuple[int, ...]:
+def unheard(places: PartitionPlaces, broker: BrokerId) -> tuple[int, ...]:
     """The places of fetch requests to a broker and of fetch responses to it: they end with its process."""
     others = [other for other in places.brokers if other != broker]
     fetches = [places.fetching(other, broker) for other in others]
@@ -418,7 +429,7 @@ def unheard(places: Places, broker: BrokerId) -> tuple[int, ...]:
     return *fetches, *answers
 
 
-def _stopped(process: Broker, event: Ended) -> Iterator[Broker]:
+def _stopped(process: Broker, event: BrokerEnded) -> Iterator[Broker]:
     """A broker's disk after its process has ended: each possible log end and checkpointed high watermark.
 
     A clean shutdown keeps both. SIGKILL keeps the log, but the checkpoint may be old. A power loss may cut the log at

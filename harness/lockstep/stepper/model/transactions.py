@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lockstep.stepper.model.state import (
-    Admitted,
-    Answered,
-    Asked,
+    AdmittedBatch,
+    DelayedResponse,
     LateMarker,
     MarkerSent,
+    PendingRequest,
+    Response,
     Surroundings,
-    Transactions,
-    Waits,
+    TransactionalState,
     acts,
     marker_record,
 )
@@ -59,27 +59,27 @@ NO_ID: ProducerId = -7
 
 def asks_coordinator(operation: object) -> bool:
     """Whether an operation is an unhandled request to the transaction coordinator."""
-    return isinstance(operation, Asked) and isinstance(operation.request, CoordinatorRequest)
+    return isinstance(operation, PendingRequest) and isinstance(operation.request, CoordinatorRequest)
 
 
 def is_transactional(operation: object) -> bool:
     """Whether an operation is an unhandled Produce request with a transactional batch."""
-    if not isinstance(operation, Asked) or not isinstance(operation.request, Produce):
+    if not isinstance(operation, PendingRequest) or not isinstance(operation.request, Produce):
         return False
     return operation.request.batch is not None and operation.request.batch.transactional
 
 
-def is_decided(transactions: Transactions) -> bool:
+def is_decided(transactions: TransactionalState) -> bool:
     """Whether the transaction is in PrepareCommit or PrepareAbort: its markers, or its Complete record, are pending."""
     return transactions.transactional is not None and transactions.transactional.state in coordinator.PREPARED
 
 
-def has_late_markers(transactions: Transactions) -> bool:
+def has_late_markers(transactions: TransactionalState) -> bool:
     """Whether duplicates of a marker are under way, besides the one that the coordinator waits for."""
     return bool(transactions.late)
 
 
-def sent_again(parameters: Parameters, transactions: Transactions) -> Transactions:
+def sent_again(parameters: Parameters, transactions: TransactionalState) -> TransactionalState:
     """With one duplicate marker for each reload of the coordinator's log (TransactionCoordinator.onElection).
 
     onElection removes queued markers, but not those already sent. The coordinator epoch stays the same, so the
@@ -94,7 +94,7 @@ def sent_again(parameters: Parameters, transactions: Transactions) -> Transactio
     return transactions._replace(late=(*transactions.late, *copies), reloads=())
 
 
-def _awaited(transactions: Transactions) -> Marker | None:
+def _awaited(transactions: TransactionalState) -> Marker | None:
     """The marker for which the coordinator waits: the partition is not yet known to have it."""
     transactional = transactions.transactional
     if transactional is None or PARTITION not in transactional.unmarked:
@@ -102,7 +102,7 @@ def _awaited(transactions: Transactions) -> Marker | None:
     return coordinator.marker(transactional, coordinator_epoch=0)
 
 
-def is_uncertain(transactions: Transactions) -> bool:
+def is_uncertain(transactions: TransactionalState) -> bool:
     """Whether a new coordinator may load other metadata than the current one has."""
     return bool(transactions.logged)
 
@@ -116,8 +116,8 @@ class TransactionRules:
     # Client requests to the coordinator
 
     def coordinates(
-        self, asked: Asked, around: Surroundings, transactions: Transactions
-    ) -> Iterator[tuple[Answered, Surroundings, Transactions]]:
+        self, asked: PendingRequest, around: Surroundings, transactions: TransactionalState
+    ) -> Iterator[tuple[Response, Surroundings, TransactionalState]]:
         """Coordinator handles InitProducerId, AddPartitionsToTxn or EndTxn.
 
         TransactionCoordinator.handleInitProducerId, handleAddPartitionsToTransaction, handleEndTransaction.
@@ -128,14 +128,14 @@ class TransactionRules:
         for known in self.on_record(transactions):
             after, answer = self.answered(known.transactional, asked)
             if asked.reply in (None, answer):
-                yield Answered(answer), around, sent_again(self.parameters, known.wrote(after))
+                yield Response(answer), around, sent_again(self.parameters, known.wrote(after))
             for error in () if around.steady else UNSETTLED:
                 if asked.reply in (None, Answer(error)):
-                    yield Answered(Answer(error)), around, known
+                    yield Response(Answer(error)), around, known
                     for failed in _failed(known, after):
-                        yield Answered(Answer(error)), around, failed
+                        yield Response(Answer(error)), around, failed
 
-    def on_record(self, transactions: Transactions) -> Iterator[Transactions]:
+    def on_record(self, transactions: TransactionalState) -> Iterator[TransactionalState]:
         """Metadata of the coordinator: as before or, if it may have moved, as a new coordinator loads it from the log.
 
         The log does not hold everything, for example not the last producer epoch (`coordinator.loaded`).
@@ -147,7 +147,7 @@ class TransactionRules:
                 yield transactions._replace(transactional=loaded)
 
     def answered(
-        self, transactional: TransactionMetadata | None, asked: Asked
+        self, transactional: TransactionMetadata | None, asked: PendingRequest
     ) -> tuple[TransactionMetadata | None, Answer]:
         """The coordinator's metadata after a request, and its response; before EndTxn v5 that carries no producer."""
         request = asked.request
@@ -164,8 +164,8 @@ class TransactionRules:
     # Transactional writes
 
     def admits(
-        self, b: BrokerId, asked: Asked, around: Surroundings, broker: Broker, transactions: Transactions
-    ) -> Iterator[tuple[Admitted | Answered, Surroundings, Broker, Transactions]]:
+        self, b: BrokerId, asked: PendingRequest, around: Surroundings, broker: Broker, transactions: TransactionalState
+    ) -> Iterator[tuple[AdmittedBatch | Response, Surroundings, Broker, TransactionalState]]:
         """Leader verifies the first transactional batch with the coordinator, or has it add the partition (KIP-890).
 
         ReplicaManager.maybeStartTransactionVerificationForPartitions, AddPartitionsToTxnManager. A broker that does not
@@ -178,7 +178,7 @@ class TransactionRules:
         if replica.leadership is None:
             _, reply = produce.produce(self.parameters, replica, request)
             if asked.reply in (None, reply):
-                yield Answered(reply), around, broker, transactions
+                yield Response(reply), around, broker, transactions
             return
         support = versions.usual(self.parameters)
         for unreachable in (Error.NONE, *(() if around.steady else sorted(UNANSWERED))):
@@ -196,15 +196,15 @@ class TransactionRules:
                 replica, request.batch.producer_id, admitted.verification
             )
             if admitted.error is Error.NONE:
-                yield Admitted(b, request._replace(guard=admitted.guard), asked.reply), around, broker, after
+                yield AdmittedBatch(b, request._replace(guard=admitted.guard), asked.reply), around, broker, after
                 continue
             reply = Produced(coordinator.produce_error(admitted.error, support))
             if asked.reply in (None, reply):
-                yield Answered(reply), around, broker, after
+                yield Response(reply), around, broker, after
 
     def appends(
-        self, admitted: Admitted, around: Surroundings, broker: Broker, transactions: Transactions
-    ) -> Iterator[tuple[Waits | Answered, Surroundings, Broker, Transactions]]:
+        self, admitted: AdmittedBatch, around: Surroundings, broker: Broker, transactions: TransactionalState
+    ) -> Iterator[tuple[DelayedResponse | Response, Surroundings, Broker, TransactionalState]]:
         """Leader appends a verified batch, or rejects it because its state has changed since the verification.
 
         For example the leadership moved, or a marker has invalidated the verification guard (UnifiedLog.append).
@@ -219,16 +219,16 @@ class TransactionRules:
         if after != replica:
             transactions = transactions.overtaken(request.batch.epoch)
         if isinstance(reply, DelayedProduce):
-            waits = Waits(admitted.broker, replica.broker_epoch, request, reply, admitted.reply)
+            waits = DelayedResponse(admitted.broker, replica.broker_epoch, request, reply, admitted.reply)
             yield waits, around, written, transactions
         elif admitted.reply in (None, reply):
-            yield Answered(reply), around, written, transactions
+            yield Response(reply), around, written, transactions
 
     # Markers and coordinator failover
 
     def marks(
-        self, transactions: Transactions, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
+        self, transactions: TransactionalState, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[TransactionalState, Surroundings, Broker]]:
         """Leader appends the transaction marker, with acks=all (KafkaApis.handleWriteTxnMarkersRequest).
 
         The coordinator sends it again to the next leader, after a retriable error or a disconnection
@@ -241,8 +241,8 @@ class TransactionRules:
             yield transactions.overtaken(marker.epoch)._replace(sent=sent), around, after
 
     def marks_late(
-        self, transactions: Transactions, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
+        self, transactions: TransactionalState, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[TransactionalState, Surroundings, Broker]]:
         """Leader appends a duplicate marker, whatever the transaction's state, unless its producer epoch is too old.
 
         A leader takes the next copy only after it has responded to the one before, for both arrive over one connection,
@@ -291,8 +291,8 @@ class TransactionRules:
         yield taken, broker._replace(replica=after)
 
     def completes(
-        self, transactions: Transactions, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
+        self, transactions: TransactionalState, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[TransactionalState, Surroundings, Broker]]:
         """Coordinator gets the WriteTxnMarkers response, and completes the transaction or sends the marker again.
 
         An error such as NOT_ENOUGH_REPLICAS_AFTER_APPEND means that the marker was appended and is sent once more.
@@ -307,8 +307,8 @@ class TransactionRules:
             yield self._ended(transactions)._replace(sent=None), around, broker
 
     def completes_late(
-        self, transactions: Transactions, around: Surroundings, broker: Broker
-    ) -> Iterator[tuple[Transactions, Surroundings, Broker]]:
+        self, transactions: TransactionalState, around: Surroundings, broker: Broker
+    ) -> Iterator[tuple[TransactionalState, Surroundings, Broker]]:
         """Coordinator gets the response to a duplicate marker, and completes the transaction that it waits for now.
 
         TransactionMarkerRequestCompletionHandler compares only the coordinator epoch, not the transaction. The marker
@@ -340,7 +340,7 @@ class TransactionRules:
             return None
         return produce.complete(self.parameters, replica, sent.waiting)
 
-    def _ended(self, transactions: Transactions) -> Transactions:
+    def _ended(self, transactions: TransactionalState) -> TransactionalState:
         """The coordinator has replicated CompleteCommit or CompleteAbort."""
         assert transactions.transactional is not None
         return transactions.wrote(
@@ -348,8 +348,8 @@ class TransactionRules:
         )
 
     def completes_without_markers(
-        self, transactions: Transactions, around: Surroundings
-    ) -> Iterator[tuple[Transactions, Surroundings]]:
+        self, transactions: TransactionalState, around: Surroundings
+    ) -> Iterator[tuple[TransactionalState, Surroundings]]:
         """Coordinator completes a prepared transaction that contains no partition, and so needs no markers."""
         if transactions.transactional is not None:
             after = coordinator.complete(transactions.transactional, self.parameters)
@@ -357,8 +357,8 @@ class TransactionRules:
                 yield transactions.wrote(after), around
 
     def is_taken_over(
-        self, transactions: Transactions, around: Surroundings
-    ) -> Iterator[tuple[Transactions, Surroundings]]:
+        self, transactions: TransactionalState, around: Surroundings
+    ) -> Iterator[tuple[TransactionalState, Surroundings]]:
         """A new coordinator loads an append that the previous one had reported as failed (TransactionStateManager).
 
         Any of the candidates may be the last one that was replicated.
@@ -368,7 +368,7 @@ class TransactionRules:
             yield transactions._replace(transactional=loaded, logged=(), moved=False), around
 
 
-def _failed(known: Transactions, after: TransactionMetadata | None) -> Iterator[Transactions]:
+def _failed(known: TransactionalState, after: TransactionMetadata | None) -> Iterator[TransactionalState]:
     """The coordinator after an append that failed to replicate.
 
     It keeps its metadata. But where InitProducerId was to fence a producer with an open transaction, the producer stays

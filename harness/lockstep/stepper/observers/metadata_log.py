@@ -41,7 +41,7 @@ ELSEWHERE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class CommittedRecords:
     """The batches that the quorum leader had committed beyond the end of the previous read."""
 
     batches: tuple[RecordBatch, ...]
@@ -69,7 +69,7 @@ class MetadataLog(Closeable):
         self._next_offset = 0
         self._last_epoch = 0
 
-    def read(self) -> Committed | None:
+    def read(self) -> CommittedRecords | None:
         """The batches committed since the last read; None while the quorum has no leader, or no voter responds."""
         answer = self._fetch()
         if answer is None or answer.high_watermark == UNKNOWN:  # a new leader has none before its first commit
@@ -77,7 +77,7 @@ class MetadataLog(Closeable):
         committed = tuple(batch for batch in batches(answer.records or b"") if end_of(batch) <= answer.high_watermark)
         if committed:
             self._next_offset, self._last_epoch = end_of(committed[-1]), int(committed[-1].partition_leader_epoch)
-        return Committed(batches=committed, epoch=self._epoch, high_watermark=int(answer.high_watermark))
+        return CommittedRecords(batches=committed, epoch=self._epoch, high_watermark=int(answer.high_watermark))
 
     def close(self) -> None:
         if self._connection is not None:

@@ -10,7 +10,7 @@ from kio.records.schema import RecordBatch
 from lockstep.clients.wire.records import CONTROL
 from lockstep.stepper.observers.decisions import ControllerObserver, Decision
 from lockstep.stepper.observers.metadata_image import Image, words
-from lockstep.stepper.observers.metadata_log import UNKNOWN, Committed, MetadataLog, end_of
+from lockstep.stepper.observers.metadata_log import UNKNOWN, CommittedRecords, MetadataLog, end_of
 from lockstep.stepper.observers.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -56,7 +56,7 @@ class MetadataObserver(ControllerObserver):
     def close(self) -> None:
         self._log.close()
 
-    def _not_before(self, committed: Committed) -> int:
+    def _not_before(self, committed: CommittedRecords) -> int:
         """A time before which none of these batches had been committed.
 
         If the same quorum leader answered the last read, that is the time when that read began. A new leader may have

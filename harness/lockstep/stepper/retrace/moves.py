@@ -72,14 +72,14 @@ class Commits(NamedTuple):
     leader: int
 
 
-class Leaves(NamedTuple):
+class LeavesIsr(NamedTuple):
     """A leader removes a follower from the ISR."""
 
     leader: int
     follower: int
 
 
-class Joins(NamedTuple):
+class JoinsIsr(NamedTuple):
     """A leader adds a follower to the ISR."""
 
     leader: int
@@ -92,19 +92,19 @@ class LagPasses(NamedTuple):
     leader: int
 
 
-class AskedFor(NamedTuple):
+class IsrRequestArrives(NamedTuple):
     """A leader's AlterPartition reaches the controller, whose response is in flight."""
 
     leader: int
 
 
-class Answered(NamedTuple):
+class IsrResponseArrives(NamedTuple):
     """The controller's AlterPartition response reaches the leader."""
 
     leader: int
 
 
-class AnswerLost(NamedTuple):
+class IsrResponseLost(NamedTuple):
     """The AlterPartition response is lost: the leader sends the request again."""
 
     leader: int
@@ -138,12 +138,12 @@ Move: TypeAlias = (
     | Writes
     | Fetches
     | Commits
-    | Leaves
-    | Joins
+    | LeavesIsr
+    | JoinsIsr
     | LagPasses
-    | AskedFor
-    | Answered
-    | AnswerLost
+    | IsrRequestArrives
+    | IsrResponseArrives
+    | IsrResponseLost
     | Killed
     | LosesPower
     | Starts
@@ -157,8 +157,8 @@ _READ: tuple[tuple[str, Callable[..., Move]], ...] = (
     (r"(\d+) begins to follow (\d+), epoch (\d+)", Follows),
     (r"(\d+) takes a write", Writes),
     (r"(\d+) raises its high watermark, .*", Commits),
-    (r"(\d+) takes (\d+) out of the ISR", Leaves),
-    (r"(\d+) takes (\d+) into the ISR", Joins),
+    (r"(\d+) takes (\d+) out of the ISR", LeavesIsr),
+    (r"(\d+) takes (\d+) into the ISR", JoinsIsr),
     (r"(\d+) truncates as (\d+) has it", Fetches),
     # Actions of both
     (r"(\d+) fetches from (\d+)", Fetches),
@@ -169,9 +169,9 @@ _READ: tuple[tuple[str, Callable[..., Move]], ...] = (
     (r"a record is written to (\d+)", Writes),
     (r"the lag time passes for .* on (\d+)", LagPasses),
     (r"(\d+) asks for an ISR .*", LagPasses),
-    (r"the controller answers the AlterPartition of (\d+)", AskedFor),
-    (r"the answer to the AlterPartition of (\d+) arrives", Answered),
-    (r"the AlterPartition of (\d+) is lost", AnswerLost),
+    (r"the controller answers the AlterPartition of (\d+)", IsrRequestArrives),
+    (r"the answer to the AlterPartition of (\d+) arrives", IsrResponseArrives),
+    (r"the AlterPartition of (\d+) is lost", IsrResponseLost),
     (r"(\d+) is killed", Killed),
     (r"(\d+) loses power", LosesPower),
     (r"(\d+) starts", Starts),

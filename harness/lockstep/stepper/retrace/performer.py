@@ -60,7 +60,7 @@ from lockstep_model.parameters import Mode
 from lockstep_model.partition.produce import Produced
 
 
-class Outcome(StrEnum):
+class MoveOutcome(StrEnum):
     """Result of one action of a trace on the live cluster."""
 
     DONE = "done"
@@ -74,7 +74,7 @@ class Performed(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     """Position in the trace, counted from 1. The schedule may take actions in another order."""
     action: str
-    outcome: Outcome
+    outcome: MoveOutcome
     seen: str
     """What was observed: the effect, or why Kafka did not take the action."""
 
@@ -105,7 +105,7 @@ class Performance:
         yield from look(self._ids, now)
         yield from go_on(self._ids, now)
 
-    def _perform(self, setting: Setting, now: Situation, move: Move) -> Steps[tuple[Outcome, str]]:
+    def _perform(self, setting: Setting, now: Situation, move: Move) -> Steps[tuple[MoveOutcome, str]]:
         id_ = self._ids.__getitem__
         match move:
             case moves.Elects():
@@ -122,16 +122,16 @@ class Performance:
                 return (yield from self._fetches(now, move))
             case moves.Commits():
                 return (yield from self._commits(move.leader))
-            case moves.Leaves():
+            case moves.LeavesIsr():
                 now = yield from out_of_isr(id_(move.follower))
                 yield from self._learns(now, id_(move.leader), None)
-                return Outcome.DONE, f"its session ended, which {id_(move.leader)} knows, and it is heard again"
-            case moves.Joins():
+                return MoveOutcome.DONE, f"its session ended, which {id_(move.leader)} knows, and it is heard again"
+            case moves.JoinsIsr():
                 return (yield from self._joins(id_(move.leader), id_(move.follower)))
             case _:
                 return (yield from self._minor(setting, now, move))
 
-    def _minor(self, setting: Setting, now: Situation, move: Move) -> Steps[tuple[Outcome, str]]:
+    def _minor(self, setting: Setting, now: Situation, move: Move) -> Steps[tuple[MoveOutcome, str]]:
         """Moves of our model that the published specification does not have."""
         broker = self._ids[move[0]]
         match move:
@@ -140,28 +140,28 @@ class Performance:
                     yield Withhold(broker=broker, talk=Talk.HEARTBEATS)
                 now = yield from wait(Until.FENCED)
                 self._untold |= {broker} if setting.parameters.mode is Mode.ZK else set()
-                return Outcome.DONE, partition_in_words(now)
+                return MoveOutcome.DONE, partition_in_words(now)
             case moves.HeardAgain():
                 now = yield from self._heard_again(broker)
-                return Outcome.DONE, partition_in_words(now)
+                return MoveOutcome.DONE, partition_in_words(now)
             case moves.LagPasses():
                 yield Idle(ms=2 * setting.lag_ms)
-                return Outcome.DONE, f"{2 * setting.lag_ms} ms passed"
-            case moves.AskedFor():
+                return MoveOutcome.DONE, f"{2 * setting.lag_ms} ms passed"
+            case moves.IsrRequestArrives():
                 return (yield from self._asked_for(now, broker))
-            case moves.Answered() | moves.AnswerLost():
-                if isinstance(move, moves.Answered):
+            case moves.IsrResponseArrives() | moves.IsrResponseLost():
+                if isinstance(move, moves.IsrResponseArrives):
                     yield Release(broker=broker, talk=Talk.ISR_ANSWERS)
                 yield Idle(ms=PATIENT_MS)
                 yield Withhold(broker=broker, talk=Talk.ISR_ANSWERS)
-                return Outcome.DONE, "as many answers as came"
+                return MoveOutcome.DONE, "as many answers as came"
             case moves.Killed():
                 yield Kill(broker=broker)
-                return Outcome.DONE, "killed"
+                return MoveOutcome.DONE, "killed"
             case moves.LosesPower():
                 end = RECORDS_BEFORE + len(self.trace.log(move.broker, self._position + 1))
                 _, done = yield Crash(broker=broker, end=end)
-                return Outcome.DONE, done.seen
+                return MoveOutcome.DONE, done.seen
             case moves.Starts():
                 yield Release(broker=broker, talk=Talk.METADATA)
                 if broker in self._untold:  # a broker cannot start without ZooKeeper
@@ -171,17 +171,17 @@ class Performance:
                 yield from until(lambda now: broker in now.running, LONG_LOOKS)  # its last session may still be there
                 now = yield from wait(Until.REGISTERED)
                 yield from self._learns(now, broker, None)
-                return Outcome.DONE, partition_in_words(now)
+                return MoveOutcome.DONE, partition_in_words(now)
             case _:
                 raise TypeError(f"nothing brings about {move}")
 
-    def _elects(self, now: Situation, leader: int, epoch: int) -> Steps[tuple[Outcome, str]]:
+    def _elects(self, now: Situation, leader: int, epoch: int) -> Steps[tuple[MoveOutcome, str]]:
         if now.leader == leader and now.leader_epoch not in self._epochs.values():
             self._epochs[epoch] = now.leader_epoch
-            return Outcome.SO_ALREADY, f"it leads in epoch {now.leader_epoch}"
+            return MoveOutcome.SO_ALREADY, f"it leads in epoch {now.leader_epoch}"
         now = yield from self._elected(now, leader)
         self._epochs[epoch] = now.leader_epoch
-        return Outcome.DONE, f"it leads in epoch {now.leader_epoch}"
+        return MoveOutcome.DONE, f"it leads in epoch {now.leader_epoch}"
 
     def _elected(self, now: Situation, leader: int) -> Steps[Situation]:
         """Have a broker elected: put it first in the assignment, then request a preferred election."""
@@ -195,7 +195,7 @@ class Performance:
             now, _ = yield Idle(ms=LOOK_MS)
         raise NotReached(f"{leader} should lead: {done.seen}")
 
-    def _fails(self, now: Situation, broker: int, epoch: int) -> Steps[tuple[Outcome, str]]:
+    def _fails(self, now: Situation, broker: int, epoch: int) -> Steps[tuple[MoveOutcome, str]]:
         """Have a broker removed from the ISR, and the leader epoch raised.
 
         KRaft does not raise the leader epoch when only the ISR shrinks (metadata version 3.6 and later). Then another
@@ -210,14 +210,14 @@ class Performance:
             now = yield from self._elected(now, before.leader)
             how += f", and {others[0]} led for a moment"
         self._epochs[epoch] = now.leader_epoch
-        return Outcome.DONE, f"{how}: {partition_in_words(now)}"
+        return MoveOutcome.DONE, f"{how}: {partition_in_words(now)}"
 
     def _heard_again(self, broker: int) -> Steps[Situation]:
         self._untold.discard(broker)
         yield Release(broker=broker, talk=Talk.HEARTBEATS)
         return (yield from wait(Until.REGISTERED))
 
-    def _learns(self, now: Situation, broker: int, epoch: int | None) -> Steps[tuple[Outcome, str]]:
+    def _learns(self, now: Situation, broker: int, epoch: int | None) -> Steps[tuple[MoveOutcome, str]]:
         """Let a broker apply the latest decisions, then block its metadata again.
 
         In ZooKeeper mode its session must be restored first, whatever the trace says. A live broker always applies the
@@ -231,10 +231,10 @@ class Performance:
         yield Withhold(broker=broker, talk=Talk.METADATA)
         yield from read(broker, 0, Reach.LOG_END)
         if epoch is not None and known > self._epochs[epoch]:
-            return Outcome.NOT_DONE, f"a broker hears of the newest decision: it is in epoch {known}"
-        return Outcome.DONE, f"it is in epoch {known}"
+            return MoveOutcome.NOT_DONE, f"a broker hears of the newest decision: it is in epoch {known}"
+        return MoveOutcome.DONE, f"it is in epoch {known}"
 
-    def _follows(self, now: Situation, move: moves.Follows) -> Steps[tuple[Outcome, str]]:
+    def _follows(self, now: Situation, move: moves.Follows) -> Steps[tuple[MoveOutcome, str]]:
         """Let a broker become follower. Where the trace truncates its log, its Fetch to the leader is unblocked."""
         broker, leader = self._ids[move.broker], self._ids[move.leader]
         outcome, seen = yield from self._learns(now, broker, move.epoch)
@@ -248,25 +248,25 @@ class Performance:
         why = yield from refusal(now, broker, leader)
         yield Cut(follower=broker, leader=leader)
         if len(told.records) < len(was.records):
-            return Outcome.DONE, f"{seen}, and its log ends at {len(told.records)}"
-        return Outcome.NOT_DONE, f"{seen}; nothing is truncated, its log ends at {len(told.records)}{why}"
+            return MoveOutcome.DONE, f"{seen}, and its log ends at {len(told.records)}"
+        return MoveOutcome.NOT_DONE, f"{seen}; nothing is truncated, its log ends at {len(told.records)}{why}"
 
-    def _writes(self, leader: int) -> Steps[tuple[Outcome, str]]:
+    def _writes(self, leader: int) -> Steps[tuple[MoveOutcome, str]]:
         if self.trace.is_published:
             produced = yield from write(leader, acks=1)
         else:
             _, done = yield Write(broker=leader, acks=-1)
             if done.reply is None:
                 yield from read(leader, 0, Reach.LOG_END)  # the record is then observed in the leader's log
-                return Outcome.DONE, done.seen
+                return MoveOutcome.DONE, done.seen
             produced = reply(done, Produced)
             if produced.error is Error.NOT_ENOUGH_REPLICAS:
                 yield from read(leader, 0, Reach.LOG_END)
                 produced = yield from write(leader, acks=1)
         written = produced.error is Error.NONE
-        return (Outcome.DONE, f"at {produced.offset}") if written else (Outcome.NOT_DONE, produced.error.name)
+        return (MoveOutcome.DONE, f"at {produced.offset}") if written else (MoveOutcome.NOT_DONE, produced.error.name)
 
-    def _fetches(self, now: Situation, move: moves.Fetches) -> Steps[tuple[Outcome, str]]:
+    def _fetches(self, now: Situation, move: moves.Fetches) -> Steps[tuple[MoveOutcome, str]]:
         """Let a follower fetch. A live follower fetches everything up to the leader's LEO at once.
 
         Where the trace gives it only a part of that, and has an AlterPartition as well, only its Fetch requests pass
@@ -275,7 +275,7 @@ class Performance:
         follower, leader = self._ids[move.follower], self._ids[move.leader]
         at = self._position + 1
         behind = len(self.trace.log(move.follower, at)) < len(self.trace.log(move.leader, at))
-        whole = not behind or not any(isinstance(placed.move, moves.AskedFor) for placed in self.moves)
+        whole = not behind or not any(isinstance(placed.move, moves.IsrRequestArrives) for placed in self.moves)
         yield Mend(follower=follower, leader=leader, answers=whole)
         if whole:
             came = yield from comes_to(follower, leader)
@@ -286,34 +286,34 @@ class Performance:
         end = yield from log_end(follower)
         yield Cut(follower=follower, leader=leader)
         seen = f"{'' if whole else 'only its requests pass; '}its log ends at {end}{why}"
-        return Outcome.DONE if came and not why else Outcome.NOT_DONE, seen
+        return MoveOutcome.DONE if came and not why else MoveOutcome.NOT_DONE, seen
 
-    def _commits(self, leader: int) -> Steps[tuple[Outcome, str]]:
+    def _commits(self, leader: int) -> Steps[tuple[MoveOutcome, str]]:
         """Wait for the leader's high watermark to reach that of the trace."""
         expected = RECORDS_BEFORE + self.trace.high_watermark(leader, self._position + 1)
         for _ in range(LOOKS // 2):
             _, told = yield from read(self._ids[leader], 0)
             if told.high_watermark >= expected:
-                return Outcome.DONE, f"it is at {told.high_watermark}"
+                return MoveOutcome.DONE, f"it is at {told.high_watermark}"
             yield Idle(ms=LOOK_MS)
-        return Outcome.NOT_DONE, f"it stays at {told.high_watermark}"
+        return MoveOutcome.NOT_DONE, f"it stays at {told.high_watermark}"
 
-    def _joins(self, leader: int, follower: int) -> Steps[tuple[Outcome, str]]:
+    def _joins(self, leader: int, follower: int) -> Steps[tuple[MoveOutcome, str]]:
         """Let the leader add a follower to the ISR: its Fetch requests pass, no Fetch response does."""
         yield Mend(follower=follower, leader=leader, answers=False)
         yield Release(broker=leader, talk=Talk.ISR_REQUESTS)
         now = yield from until(lambda now: follower in now.isr)
         yield Withhold(broker=leader, talk=Talk.ISR_REQUESTS)
         yield Cut(follower=follower, leader=leader)
-        return Outcome.DONE if follower in now.isr else Outcome.NOT_DONE, partition_in_words(now)
+        return MoveOutcome.DONE if follower in now.isr else MoveOutcome.NOT_DONE, partition_in_words(now)
 
-    def _asked_for(self, now: Situation, leader: int) -> Steps[tuple[Outcome, str]]:
+    def _asked_for(self, now: Situation, leader: int) -> Steps[tuple[MoveOutcome, str]]:
         """Let the leader's AlterPartition reach the controller, until the ISR changes."""
         before = now.isr
         yield Release(broker=leader, talk=Talk.ISR_REQUESTS)
         now = yield from until(lambda now: now.isr != before)
         yield Withhold(broker=leader, talk=Talk.ISR_REQUESTS)
-        return Outcome.DONE if now.isr != before else Outcome.NOT_DONE, partition_in_words(now)
+        return MoveOutcome.DONE if now.isr != before else MoveOutcome.NOT_DONE, partition_in_words(now)
 
 
 def _placed(trace: Trace, position: int) -> Placed:
@@ -322,5 +322,5 @@ def _placed(trace: Trace, position: int) -> Placed:
     return Placed(move, position, trace.learned(move[0], position) if learns else trace.decided(position))
 
 
-def _performed(trace: Trace, placed: Placed, outcome: Outcome, seen: str) -> Performed:
+def _performed(trace: Trace, placed: Placed, outcome: MoveOutcome, seen: str) -> Performed:
     return Performed(position=placed.position + 1, action=trace.actions[placed.position], outcome=outcome, seen=seen)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from lockstep.stepper.model.client_requests import Told
-from lockstep.stepper.model.events import Answered, Began, Decided, Events, Exchanged, Sent
+from lockstep.stepper.model.client_requests import FetchResponse
+from lockstep.stepper.model.events import Began, Decided, Events, Exchanged, RequestSent, ResponseArrived
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Mode, Parameters
@@ -92,7 +92,7 @@ def _looks(events: Sequence[Events]) -> Iterator[_Look]:
             continue
         request, reply = event.request.back(), event.reply.back()
         whole = isinstance(request, Fetch) and request.isolation is Isolation.LOG_END and request.offset == 0
-        if whole and isinstance(reply, Told) and reply.error is Error.NONE:
+        if whole and isinstance(reply, FetchResponse) and reply.error is Error.NONE:
             before = [controller for when, controller in decisions if when < at][-1]
             after = next((controller for when, controller in decisions if when > at), before)
             yield _Look(at, event.broker, reply.records, reply.high_watermark, before, after)
@@ -179,16 +179,16 @@ def _of_acknowledged(events: Sequence[Events], looks: Sequence[_Look]) -> Iterat
 
 def _acknowledged(events: Sequence[Events]) -> Iterator[tuple[int, int, BrokerId]]:
     """Values acknowledged with acks=all, each with the index of the response's event and the leader."""
-    open_: dict[int, Sent] = {}
+    open_: dict[int, RequestSent] = {}
     for at, event in enumerate(events):
         match event:
             case Exchanged():
-                asked: Exchanged | Sent = event
+                asked: Exchanged | RequestSent = event
                 reply = event.reply.back()
-            case Sent():
+            case RequestSent():
                 open_[event.slot] = event
                 continue
-            case Answered():
+            case ResponseArrived():
                 asked = open_.pop(event.slot)
                 reply = event.reply.back()
             case _:

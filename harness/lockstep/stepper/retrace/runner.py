@@ -45,7 +45,7 @@ class Turn(StrEnum):
         return {Turn.TAKEN: RunVerdict.VIOLATION, Turn.UNDECIDED: RunVerdict.UNDECIDED}.get(self, RunVerdict.PASS)
 
 
-class Told(StrEnum):
+class BrokenModelResult(StrEnum):
     """Whether the model without the guard that the trace lacks diverges on the events of this replay."""
 
     APART = "diverged"
@@ -67,7 +67,7 @@ class Replayed:
     """Every invariant that was observed to be violated."""
     not_reached: str | None
     """Why the replay could not be completed, if so."""
-    broken_model: Told
+    broken_model: BrokenModelResult
     known: Known | None
     """The documented violation of this counterexample, if Kafka is known to follow it."""
     attempts: int = 1
@@ -166,12 +166,12 @@ def played_by(cluster: Cluster, trace: Trace) -> tuple[int, ...]:
     return tuple(id_ for id_ in cluster.broker_ids if id_ not in others)[: trace.brokers]
 
 
-def _held(walked: Walked, parameters: Parameters, lacks: str | None) -> Told:
+def _held(walked: Walked, parameters: Parameters, lacks: str | None) -> BrokenModelResult:
     """Check the events against the model that lacks the guard."""
     if lacks is None:
-        return Told.NONE
+        return BrokenModelResult.NONE
     try:
         judged = judge(walked.events, replace(parameters, dropped=frozenset({lacks})))
     except BeliefTooLarge:
-        return Told.TOO_LARGE
-    return Told.NOT_APART if judged.divergence is None else Told.APART
+        return BrokenModelResult.TOO_LARGE
+    return BrokenModelResult.NOT_APART if judged.divergence is None else BrokenModelResult.APART

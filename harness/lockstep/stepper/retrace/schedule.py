@@ -16,9 +16,9 @@ from lockstep.stepper.retrace.moves import (
     Fails,
     Follows,
     HeardAgain,
-    Joins,
+    JoinsIsr,
     Learns,
-    Leaves,
+    LeavesIsr,
     Move,
     SessionEnds,
 )
@@ -53,7 +53,7 @@ def ordered(moves: Sequence[Placed]) -> tuple[Placed, ...]:
 
 def _needed(placed: Placed, undecided: Sequence[Placed]) -> int:
     """How many of the deferred decisions must come before a move."""
-    if isinstance(placed.move, Leaves | Joins):
+    if isinstance(placed.move, LeavesIsr | JoinsIsr):
         return len(undecided)
     if isinstance(placed.move, Learns | Follows):
         return sum(not _later(decision, placed) for decision in undecided)

@@ -13,10 +13,10 @@ from lockstep.progress import Progress
 from lockstep.spec.cluster import ClusterSpec, Mode
 from lockstep.stepper.controls.wrong_models import WrongModel
 from lockstep.stepper.retrace.moves import NotReplayable, read
-from lockstep.stepper.retrace.performer import Outcome, Performed
-from lockstep.stepper.retrace.runner import REPLAY_OVERRIDES, Replayed, Told, Turn, replay
+from lockstep.stepper.retrace.performer import MoveOutcome, Performed
+from lockstep.stepper.retrace.runner import REPLAY_OVERRIDES, BrokenModelResult, Replayed, Turn, replay
 from lockstep.stepper.retrace.traces import PUBLISHED, Trace, find, names
-from lockstep.stepper.session import Ended, Session, WalkVerdict, open_session, save_verdict, seconds_of
+from lockstep.stepper.session import EndedSession, Session, WalkVerdict, open_session, save_verdict, seconds_of
 from lockstep_model.verdicts import RunVerdict, worst
 
 BROKERS = 3
@@ -38,7 +38,7 @@ class TraceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """A documented violation that did not occur."""
     stopped_by: str | None
     """The first action that Kafka did not take, and what was observed instead."""
-    broken_model: Told
+    broken_model: BrokenModelResult
     lacks: str | None
     """The guard that the broken model lacks."""
     brokers: tuple[int, ...]
@@ -106,7 +106,7 @@ def retrace(
     runs: Path,
     progress: Progress,
     wrong: WrongModel | None = None,
-) -> Ended[RetraceVerdict]:
+) -> EndedSession[RetraceVerdict]:
     """Replay the named counterexamples, or `all` that fit the cluster, one after the other on a fresh cluster.
 
     A `wrong` model, if given, is tracked instead of the right one: it takes the bad turn, so Kafka seems to diverge.
@@ -170,7 +170,7 @@ def _searched(spec: ClusterSpec, asked: Sequence[str], progress: Progress) -> tu
 def trace_verdict(replayed: Replayed) -> TraceVerdict:
     """The result of a replay, for the run directory."""
     trace, walked = replayed.trace, replayed.walked
-    stopped = (f"{one.action}: {one.seen}" for one in replayed.performed if one.outcome is Outcome.NOT_DONE)
+    stopped = (f"{one.action}: {one.seen}" for one in replayed.performed if one.outcome is MoveOutcome.NOT_DONE)
     return TraceVerdict(
         name=trace.name,
         breaks=trace.breaks,

@@ -16,7 +16,7 @@ from lockstep.errors import ClusterError
 from lockstep.network.conditions import Open
 from lockstep.stepper.controls.wrong_models import WrongModel
 from lockstep.stepper.driver.actions import Step
-from lockstep.stepper.driver.broker_index import Numbering
+from lockstep.stepper.driver.broker_index import BrokerIndex
 from lockstep.stepper.driver.codec import WRITE_TIMEOUT_MS
 from lockstep.stepper.driver.driver import Done, Driver
 from lockstep.stepper.driver.timers import Timing
@@ -177,7 +177,7 @@ def _consumers(cluster: Cluster, topic: str, parameters: Parameters) -> GroupDri
     new = parameters.groups.new_coordinator
     protocols = tuple(GroupProtocol) if new else (GroupProtocol.CLASSIC,)
     times = times_of({**COMMON, **cluster.spec.overrides})
-    return GroupDriver(cluster, f"{topic}-read", protocols, times, Numbering(cluster.broker_ids))
+    return GroupDriver(cluster, f"{topic}-read", protocols, times, BrokerIndex(cluster.broker_ids))
 
 
 def timing_of(cluster: Cluster) -> Timing:

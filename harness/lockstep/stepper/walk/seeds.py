@@ -18,7 +18,7 @@ from lockstep.stepper.controls.wrong_models import WRONG_MODELS, WrongModel
 from lockstep.stepper.driver.actions import Step
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.session import (
-    Ended,
+    EndedSession,
     Session,
     WalkVerdict,
     open_session,
@@ -85,7 +85,7 @@ class WalkOptions:
 
 def step(
     spec: ClusterSpec, *, backend: Backend, seed: int, options: WalkOptions, runs: Path, progress: Progress
-) -> Ended[WalkVerdict]:
+) -> EndedSession[WalkVerdict]:
     """Take one random walk on a fresh cluster, until its actions are done or the cluster diverges."""
     asked = ["step", "--seed", str(seed), *options.arguments()]
     with open_session(
@@ -101,7 +101,7 @@ def step(
 
 def step_many(
     spec: ClusterSpec, *, backend: Backend, seeds: Sequence[int], options: WalkOptions, runs: Path, progress: Progress
-) -> Ended[WalksVerdict]:
+) -> EndedSession[WalksVerdict]:
     """Take one walk per seed on one cluster, also after a divergence."""
     asked = ["step", "--seeds", ",".join(map(str, seeds)), *options.arguments()]
     taken: dict[int, tuple[Walked, WalkVerdict]] = {}
