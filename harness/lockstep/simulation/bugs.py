@@ -317,18 +317,23 @@ def _not_last(polls: Polls) -> Mask:
     return followed
 
 
+def _first_of_a_poll(polls: Polls) -> Mask:
+    first: Mask = polls.position == 0
+    return first
+
+
 def _in_the_middle(polls: Polls) -> Mask:
-    return (polls.position > 0) & _not_last(polls)
+    return _not_last(polls) & ~_first_of_a_poll(polls)
 
 
 def _right_after_the_poll_before(polls: Polls) -> Mask:
     after = np.zeros(len(polls.poll), dtype=np.bool_)
     after[1:] = polls.offset[1:] == polls.offset[:-1] + 1
-    return (polls.position == 0) & _not_last(polls) & after
+    return _first_of_a_poll(polls) & _not_last(polls) & after
 
 
 def _first_of_a_later_poll(polls: Polls) -> Mask:
-    first = polls.position == 0
+    first = _first_of_a_poll(polls)
     first[:1] = False
     return first
 
