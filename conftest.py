@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from tests.command import LOCKSTEP, Lockstep, Refused
 
@@ -15,6 +16,9 @@ from lockstep.cli.main import run_cli
 from lockstep.errors import ExitCode
 
 pytest_plugins = ["pytester"]
+
+hypothesis.settings.register_profile("lockstep", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("lockstep")
 
 
 @pytest.fixture(autouse=True, scope="session")

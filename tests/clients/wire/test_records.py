@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 import struct
 
 import pytest
 from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
 from lockstep.clients.wire.records import CONTROL, NO_PRODUCER, TRANSACTIONAL, Batch, Marker, Producer, encode, parse
 
-SOMEBODY = Producer(id=4_000_000_000, epoch=3)
+PRODUCER = Producer(id=4_000_000_000, epoch=3)
 
 
 def at(offset: int, batch: bytes, *, leader_epoch: int = -1) -> bytes:
@@ -25,18 +26,18 @@ def control_batch(*, kind: int, coordinator_epoch: int) -> bytes:
     key = struct.pack(">hh", 0, kind)
     value = struct.pack(">hi", 0, coordinator_epoch)
     record = b"\0\0\0" + bytes([2 * len(key)]) + key + bytes([2 * len(value)]) + value + b"\0"
-    header = struct.pack(">hiqqqhii", TRANSACTIONAL | CONTROL, 0, 7, 7, SOMEBODY.id, SOMEBODY.epoch, -1, 1)
+    header = struct.pack(">hiqqqhii", TRANSACTIONAL | CONTROL, 0, 7, 7, PRODUCER.id, PRODUCER.epoch, -1, 1)
     counted = header + bytes([2 * len(record)]) + record
     return struct.pack(">qiibI", 0, 9 + len(counted), 0, 2, crc32c(counted)) + counted
 
 
 def test_what_is_written_is_read() -> None:
-    batch = Batch(values=(b"a", b"", b"c" * 300), producer=SOMEBODY, base_sequence=17, transactional=True)
+    batch = Batch(values=(b"a", b"", b"c" * 300), producer=PRODUCER, base_sequence=17, transactional=True)
     first, second, third = parse(at(40, encode(batch), leader_epoch=6), 0)
     assert [record.offset for record in (first, second, third)] == [40, 41, 42]
     assert [record.value for record in (first, second, third)] == list(batch.values)
     for record in (first, second, third):
-        assert (record.producer, record.base_sequence, record.transactional) == (SOMEBODY, 17, True)
+        assert (record.producer, record.base_sequence, record.transactional) == (PRODUCER, 17, True)
         assert record.partition_leader_epoch == 6
         assert not record.control
         assert record.marker is None
@@ -48,11 +49,16 @@ def test_a_plain_batch_has_no_producer() -> None:
     assert record.partition_leader_epoch == 9
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_milliseconds_are_kept(seed: int) -> None:
-    timestamp_ms = random.Random(seed).randrange(2**42)
+@given(timestamp_ms=st.integers(0, 2**42 - 1))
+def test_milliseconds_are_kept(timestamp_ms: int) -> None:
     batch, _ = read_batch(encode(Batch(values=(b"a", b"b"), timestamp_ms=timestamp_ms)), 0)
     assert (batch.base_timestamp, batch.max_timestamp) == (timestamp_ms, timestamp_ms)
+
+
+@given(values=st.lists(st.binary(max_size=300), min_size=1, max_size=200), offset=st.integers(0, 2**40))
+def test_any_values_come_back_at_their_offsets(values: list[bytes], offset: int) -> None:
+    parsed = parse(at(offset, encode(Batch(values=tuple(values)))), offset)
+    assert [(record.offset, record.value) for record in parsed] == list(enumerate(values, offset))
 
 
 def test_records_below_the_fetch_offset_are_left_out() -> None:
@@ -82,7 +88,7 @@ def test_a_wrong_crc_is_all_that_is_wrong() -> None:
 @pytest.mark.parametrize("commit", [True, False])
 def test_markers_tell_how_a_transaction_ended(commit: bool) -> None:
     (record,) = parse(at(5, control_batch(kind=int(commit), coordinator_epoch=12)), 0)
-    assert (record.offset, record.producer, record.control, record.transactional) == (5, SOMEBODY, True, True)
+    assert (record.offset, record.producer, record.control, record.transactional) == (5, PRODUCER, True, True)
     assert record.marker == Marker(commit=commit, coordinator_epoch=12)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import random
+from itertools import pairwise
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lockstep_model.partition.log import EpochEnd, EpochStart, Log, Record, starting_at
 from tests.reference_model.replicas import log
@@ -66,23 +69,41 @@ def test_deleted_records_leave_their_epoch_at_the_new_start() -> None:
     assert deleted.truncate(1) == starting_at(1)
 
 
-def test_whatever_happens_epochs_and_their_starts_ascend() -> None:
-    """A random leader's life, many times: the cache is always what the records say, with one empty epoch at most."""
-    chance = random.Random(7)
-    for _ in range(300):
-        one, epoch = Log(), 0
-        for _ in range(12):
-            deed = chance.randrange(4)
-            if deed == 0:
-                epoch += chance.randrange(1, 3)
-                one = one.assign(epoch, one.end)
-            elif deed == 1:
-                one = one.append([Record(epoch, chance.randrange(1_000_000))])
-            elif deed == 2:
-                one = one.truncate(chance.randrange(one.start, one.end + 1))
-            else:
-                one = one.delete_before(chance.randrange(one.start, one.end + 1))
-            assert list(one.epochs) == sorted(set(one.epochs))
-            assert all(before.start < after.start for before, after in zip(one.epochs, one.epochs[1:], strict=False))
-            for offset, record in enumerate(one.records, one.start):
-                assert max(entry for entry in one.epochs if entry.start <= offset).epoch == record.epoch
+class LogOverLeaderEpochs(RuleBasedStateMachine):
+    """A log through any leader epochs, appends, truncations and deletions of its beginning."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log, self.epoch = Log(), 0
+
+    @rule(later=st.integers(1, 2))
+    def new_leader_epoch(self, later: int) -> None:
+        self.epoch += later
+        self.log = self.log.assign(self.epoch, self.log.end)
+
+    @rule(value=st.integers(0, 999_999))
+    def append(self, value: int) -> None:
+        self.log = self.log.append([Record(self.epoch, value)])
+
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        self.log = self.log.truncate(data.draw(st.integers(self.log.start, self.log.end)))
+
+    @rule(data=st.data())
+    def delete_before(self, data: st.DataObject) -> None:
+        self.log = self.log.delete_before(data.draw(st.integers(self.log.start, self.log.end)))
+
+    @invariant()
+    def epochs_and_their_starts_ascend(self) -> None:
+        epochs = self.log.epochs
+        assert list(epochs) == sorted(set(epochs))
+        assert all(before.start < after.start for before, after in pairwise(epochs))
+
+    @invariant()
+    def the_epoch_cache_is_what_the_records_say(self) -> None:
+        for offset, record in enumerate(self.log.records, self.log.start):
+            assert max(entry for entry in self.log.epochs if entry.start <= offset).epoch == record.epoch
+
+
+TestLogOverLeaderEpochs = LogOverLeaderEpochs.TestCase
+TestLogOverLeaderEpochs.settings = settings(max_examples=300, stateful_step_count=12)

@@ -38,8 +38,8 @@ from lockstep.clients.wire.connection import Connection, Pending, milliseconds
 NO_MEMBER = ""
 NO_GENERATION = -1
 """Together with `NO_MEMBER`: the commit of a simple consumer or an admin client, which is no member."""
-JOIN, LEAVE, LEAVE_FOR_NOW = 0, -1, -2
-"""Special member epochs in a heartbeat (KIP-848); the last is of a static member that will be back."""
+JOIN, LEAVE = 0, -1
+"""Special member epochs in a heartbeat (KIP-848)."""
 CONSUMER = "consumer"
 RANGE = "range"
 UNCHANGED_MS = -1
