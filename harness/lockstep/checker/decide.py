@@ -156,7 +156,7 @@ def _counted(number: int, one: str) -> str:
 def _requirements(
     guarantee: Guarantee, r: int, sources: Sources, conditions: Conditions, statistics: Statistics
 ) -> list[Requirement]:
-    """What is owed to everybody who was promised something, in every log that was written; unknown settings owe all.
+    """The promises to every producer and consumer of the run, in every log that was written; unknown settings owe all.
 
     Writers that gave up records were owed as much as others before and after.
     """

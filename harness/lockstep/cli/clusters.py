@@ -127,7 +127,7 @@ def links(directory: Path, as_json: bool) -> None:
 
 @click.command()
 @click.option(
-    "--forget", is_flag=True, help="Give up what cannot be removed, such as topics of a cluster that is gone."
+    "--forget", is_flag=True, help="Give up resources that cannot be removed, such as topics of a cluster that is gone."
 )
 @as_json
 def heal(forget: bool, as_json: bool) -> int:

@@ -54,7 +54,7 @@ def bounds_options(command: F) -> F:
 
 @click.command()
 @click.option("--variant", default="kip320", show_default=True, help="What to search: see `lockstep list variants`.")
-@click.option("--mutant", help="Without one of its guards, in bounds that show that it is needed.")
+@click.option("--mutant", help="Leave out one guard of the variant, within bounds that show why it is needed.")
 @bounds_options
 @click.option("--invariant", "invariants", multiple=True, help="Look at this one only; may be given several times.")
 @click.option("--symmetry", is_flag=True, help="Count states that differ in the names of replicas only as one.")

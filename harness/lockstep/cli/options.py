@@ -93,10 +93,10 @@ _CLUSTER_OPTIONS = (
         "--feature", "features", multiple=True, metavar="NAME=LEVEL",
         help="A feature level to format with, such as eligible.leader.replicas.version=0.",
     ),
-    click.option("--tls", is_flag=True, help="Encrypt what clients and brokers say, with certificates made for it."),
+    click.option("--tls", is_flag=True, help="Encrypt all connections, with certificates made for the cluster."),
     click.option(
         "--sasl", type=click.Choice([mechanism.value for mechanism in Mechanism]),
-        help="Ask clients and brokers who they are, and turn ACLs on.",
+        help="Authenticate clients and brokers with this SASL mechanism, and turn ACLs on.",
     ),
     click.option("--user", "users", multiple=True, help="With --sasl: a user without any right."),
     click.option(

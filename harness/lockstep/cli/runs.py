@@ -43,7 +43,7 @@ SMALL_BYTES = 100_000_000
     "--for", "duration", help="How long the clients work in all, such as 60s; the plan's own length if not given."
 )
 @click.option("--beyond", is_flag=True, help="Also draw faults that no guarantee survives, such as unclean elections.")
-@click.option("--dry-run", is_flag=True, help="Only print the plan: what, whom, when; with --json, as plan.json.")
+@click.option("--dry-run", is_flag=True, help="Only print the plan: faults, targets, times; with --json, as plan.json.")
 @scenario_dirs
 @runs_dir
 @as_json

@@ -108,8 +108,8 @@ class _Properties:
             )
         if names:
             raise UsageError(
-                f"{self._path}: {', '.join(names)} would change how we connect or who we are, and is not supported; of "
-                f"such properties Lockstep understands {', '.join(UNDERSTOOD)}"
+                f"{self._path}: {', '.join(names)} would change how Lockstep connects or authenticates, and is not "
+                f"supported; of such properties Lockstep understands {', '.join(UNDERSTOOD)}"
             )
         if self._values.get(NAME_CHECK[0], "https").strip().lower() != "https":
             raise UsageError(

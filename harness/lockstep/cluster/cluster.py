@@ -91,14 +91,14 @@ class Cluster(Brokers, Closeable):
 
     def wait_ready(self, timeout_s: float = READY_S) -> None:
         """Wait until every broker itself answers that it sees every broker registered and unfenced."""
-        everyone = frozenset(self.broker_ids)
+        brokers = frozenset(self.broker_ids)
         seen: dict[int, frozenset[int]] = {}
 
         def ready() -> bool:
             self._require_running()
             seen.clear()
             seen.update({id_: view.brokers for id_, view in self.ask_all().items()})
-            return seen.keys() == everyone and all(view == everyone for view in seen.values())
+            return seen.keys() == brokers and all(view == brokers for view in seen.values())
 
         try:
             wait_until(ready, timeout_s=timeout_s, what="all brokers to serve", interval_s=0.1)

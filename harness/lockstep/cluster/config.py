@@ -183,8 +183,10 @@ def _kraft(node: NodeSpec, addresses: NodeAddresses) -> dict[str, str]:
 
 
 def _tells_its_endpoints(node: NodeSpec) -> bool:
-    """Whether a controller tells those who fetch from it where it is (KIP-853): unless it gives its name, which means a
-    link, they find it past all links after their first reconnect. Older ones are found by the voters' names alone.
+    """Whether a controller sends its endpoints to brokers that fetch from it (KIP-853).
+
+    Unless these are its name, which means a link, brokers reach it past all links after their first reconnect. Older
+    controllers are found by the voters' names alone.
     """
     return release(node.kafka) >= (3, 9)
 

@@ -43,7 +43,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap: str
     bootstrap_b: str
     client_config: str | None
-    """A file of client properties, where the cluster asks who one is; private, and gone with the cluster."""
+    """A file of client properties, where the cluster authenticates clients; private, and gone with the cluster."""
     nodes: tuple[DescribedNode, ...]
     links: list[dict[str, Any]]
 

@@ -72,7 +72,7 @@ def with_planned_topics(plan: Plan, run: str) -> Plan:
 
 
 def reach(spec: ExternalSpec) -> External:
-    """Ask the first bootstrap server that answers who is there; an `EnvironmentError_` when none does."""
+    """Ask the first bootstrap server that answers for the brokers; an `EnvironmentError_` when none does."""
     access = spec.access()
     address, view = _first_view(access)
     features = ask_features(address, access)

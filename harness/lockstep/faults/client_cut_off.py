@@ -21,7 +21,7 @@ BACK_S = 30.0
 
 @fault(
     name="client-cut-off",
-    summary="Cut one side's clients off from one broker or from all, or everyone's from a partition's leader",
+    summary="Cut one side's clients off from one broker or from all, or all clients from a partition's leader",
     targets=(ClientSide, LeaderOf),
 )
 class ClientCutOff:

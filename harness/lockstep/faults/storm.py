@@ -70,12 +70,12 @@ def _fits(kind: FaultKind, plan: PlanBuilder, topic: TopicPlan) -> bool:
 
 def targets_of(kind: FaultKind, spec: ClusterSpec, topic: TopicPlan) -> Iterator[Target]:
     """All targets of a fault in such a cluster and around that topic; topics themselves are left to scenarios."""
-    everyone: list[Target] = [WholeCluster(), ActiveController(), ClientSide()]
-    everyone += [LeaderOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
-    everyone += [FollowerOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
-    everyone += [OneBroker(id=id_) for id_ in spec.broker_ids]
-    everyone += [OneZooKeeper(id=node.id) for node in spec.nodes if node.role is NodeRole.ZOOKEEPER]
-    return (target for target in everyone if isinstance(target, kind.targets))
+    targets: list[Target] = [WholeCluster(), ActiveController(), ClientSide()]
+    targets += [LeaderOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
+    targets += [FollowerOf(topic=topic.name, partition=number) for number in range(topic.partitions)]
+    targets += [OneBroker(id=id_) for id_ in spec.broker_ids]
+    targets += [OneZooKeeper(id=node.id) for node in spec.nodes if node.role is NodeRole.ZOOKEEPER]
+    return (target for target in targets if isinstance(target, kind.targets))
 
 
 def _hold(plan: PlanBuilder, left: float, low: float, high: float) -> float:

@@ -33,8 +33,8 @@ class ZooKeeperIsolation:
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
         self._cluster = cluster
-        everyone = [cluster.broker(id_) for id_ in cluster.broker_ids]
-        self._nodes: list[Node] = everyone if isinstance(target, WholeCluster) else [node_of(cluster, target)]
+        brokers = [cluster.broker(id_) for id_ in cluster.broker_ids]
+        self._nodes: list[Node] = brokers if isinstance(target, WholeCluster) else [node_of(cluster, target)]
         links = [link for node in self._nodes for link in outward(cluster, node, (Listener.ZOOKEEPER,))]
         self._imposition = Imposition(cluster.links, dict.fromkeys(links, BlackHole()))
 

@@ -54,7 +54,7 @@ class Subnet:
         return self._address(link.source, link.destination, link.listener)
 
     def hosts(self, node: NodeSpec) -> dict[str, str]:
-        """What each name of the cluster means to this node: itself directly, everyone else through its own links."""
+        """What each name of the cluster means to this node: itself directly, every other node through its own links."""
         return {peer.name: f"127.{self.number}.{node.octet}.{peer.octet}" for peer in self._spec.nodes}
 
     def _address(self, source: str, destination: str, listener: Listener) -> Address:
@@ -84,7 +84,7 @@ def require_loopback_aliases() -> None:
 
 def _find_free(spec: ClusterSpec) -> Subnet:
     bases = _port_bases()
-    # At random, to keep users of one machine out of each other's way; 127.0 belongs to everybody.
+    # At random, to keep users of one machine out of each other's way; 127.0 is in common use.
     numbers = random.sample(range(1, 255), TRIES_PER_BASE)
     for base in bases:
         for number in numbers:

@@ -50,7 +50,7 @@ def _built() -> Path:
 
 
 def _fingerprint() -> str:
-    """Of all that goes into the executable: our sources, and by `go.mod` and `go.sum` everybody else's."""
+    """Of all that goes into the executable: our sources, and by `go.mod` and `go.sum` those of its dependencies."""
     digest = hashlib.sha256()
     for source in sorted(MODULE.iterdir()):
         if source.name.startswith("go.") or (source.suffix == ".go" and not source.stem.endswith("_test")):

@@ -364,7 +364,7 @@ def _backwards_external(planting: Planting, polls: Polls, row: int) -> None:
 
 
 def _precommitted_read(planting: Planting, scene: Scene) -> None:
-    """The first record of an open transaction, to a reader who has everything before it."""
+    """The first record of an open transaction, to a consumer that has read everything before it."""
     polls = next(one for one in scene.polls if one.view is View.COMMITTED)
     log, steps = scene.filled.log, scene.filled.steps
     known = (polls.position == 0) & (polls.poll > 0) & (polls.offset >= log.base)
@@ -622,7 +622,7 @@ def _chosen(skeleton: Skeleton) -> tuple[Bug, PartitionPlan] | None:
 
 
 def bugs_in_words() -> list[dict[str, object]]:
-    """For people and programs who want to choose one; `judged` says whether today's checker looks for it."""
+    """The table for `lockstep list bugs`; `judged` says whether today's checker looks for it."""
     return [
         {"name": bug.name, "summary": bug.summary, "guarantee": bug.guarantee, "judged": bug.guarantee in NAMED}
         for bug in BUGS.values()

@@ -83,7 +83,7 @@ class Steps:
     """The offset after the batch."""
 
     def after(self, time_ns: int, later: Steps) -> Steps:
-        """Without what everybody can see by then, and with what came later."""
+        """Without the records that every reader can see by then, and with the later ones."""
         first = max(int(np.searchsorted(self.stable_ns, time_ns, side="right")) - 1, 0)  # tells where the log was then
         return Steps(
             *(np.concatenate([getattr(self, one.name)[first:], getattr(later, one.name)]) for one in fields(self))
@@ -213,7 +213,7 @@ class LogFiller:
         answer = self.plan.timeline.commits(committed_ns + took)
         weak = mine.process == self.skeleton.writers[-1]
         at_once = mine.actual + took
-        for outage in self.plan.timeline.outages:  # who died has answered before, or not at all
+        for outage in self.plan.timeline.outages:  # a leader that died has responded before, or not at all
             late = (mine.actual < outage.start_ns) & (at_once >= outage.start_ns)
             at_once[late] = outage.start_ns - 1
         answer = np.where(weak, at_once, answer)

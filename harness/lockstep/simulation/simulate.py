@@ -71,7 +71,7 @@ def _write(skeleton: Skeleton, directory: Path, workers: int) -> Planted | None:
 
 
 def _partitions(skeleton: Skeleton, parts: Path, workers: int) -> Iterator[Planted | None]:
-    """Each partition is one job; what it writes does not depend on who does it."""
+    """Each partition is one job; its rows do not depend on the process that writes them."""
     numbers = range(skeleton.settings.partitions)
     if workers == 1:
         yield from (write_partition(skeleton, number, parts) for number in numbers)

@@ -137,7 +137,7 @@ class Skeleton:
     end_ns: int
     """When the load ends."""
     drained_ns: int
-    """When everybody has read on for a while."""
+    """When all consumers have read on for a while."""
     rounds: tuple[Round, ...]
     faults: tuple[FaultEvent, ...]
     processes: tuple[ProcessRow, ...]

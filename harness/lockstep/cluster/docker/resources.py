@@ -110,7 +110,7 @@ class Resources:
 
 
 def container_user(engine: dict[str, Any]) -> str:
-    """Who to be in a container so that what it writes is ours; a rootless engine maps its root to us."""
+    """The user of a container's processes, so that their files are ours; a rootless engine maps its root to us."""
     rootless = any("name=rootless" in option for option in engine.get("SecurityOptions") or ())
     return "0:0" if rootless else f"{os.getuid()}:{os.getgid()}"
 
@@ -166,7 +166,7 @@ def _remove_container(client: Sdk, id_: str) -> bool:
         except NotFound:
             return True
         except APIError as error:
-            if error.status_code != CONFLICT:  # the engine is still starting or removing it for someone else
+            if error.status_code != CONFLICT:  # the engine is still starting or removing it for another client
                 raise
             return False
         return True

@@ -67,8 +67,8 @@ class Group:
         def settled() -> GroupView | None:
             view = self._view()
             owned = [index for partitions in view.members.values() for index in partitions]
-            everyone = view.members.keys() == names and all(view.members.values())
-            return view if everyone and sorted(owned) == list(range(PARTITIONS)) and view.state == "Stable" else None
+            complete = view.members.keys() == names and all(view.members.values())
+            return view if complete and sorted(owned) == list(range(PARTITIONS)) and view.state == "Stable" else None
 
         view = wait_until(
             settled,

@@ -50,7 +50,7 @@ class OwnTopic:
         self._partitions = partitions
 
     def prepare(self) -> None:
-        """Create it on the brokers that serve now, and wait until they all know who leads it."""
+        """Create it on the brokers that serve now, and wait until all of them know its leaders."""
         serving = max((len(view.brokers) for view in self._cluster.ask_all().values()), default=0)
         create = partial(
             create_topic,

@@ -225,7 +225,7 @@ func (c *connection) decide(regime *regime, request *request, answer func(code i
 		case rule.Do == "answer" && !request.silent:
 			c.kept = nil
 			c.talk.respond(request, answer(rule.ErrorCode))
-		default: // dropped; and who wants no answer is told of an error as brokers do it: the connection ends
+		default: // dropped; a broker reports an error of acks=0 by closing the connection, and so does this
 			c.breakOff()
 			c.talk.breakOff()
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // known are the proxies with flows, by name. Toxiproxy's own collection must not be asked from within a flow: it may be
-// locked by someone who waits for the flow.
+// locked by a goroutine that waits for the flow.
 var known sync.Map
 
 // reset ends every connection of a link with RST, at both ends.
