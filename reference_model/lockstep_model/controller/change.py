@@ -50,7 +50,7 @@ class PartitionChange(NamedTuple):
 
 
 class ElectionResult(NamedTuple):
-    """Result of an election (ElectionResult): the leader, and whether the election was unclean."""
+    """Result of an election: leader, and whether it was unclean (PartitionChangeBuilder.ElectionResult)."""
 
     leader: BrokerId
     unclean: bool = False

@@ -72,7 +72,10 @@ def _high_watermark_unknown(replica: Replica) -> bool:
 
 
 class OffsetForLeaderEpoch(NamedTuple):
-    """An OffsetForLeaderEpoch request: a consumer or follower detects truncation by an epoch's end offset (KIP-320)."""
+    """An OffsetForLeaderEpoch request: a follower or consumer detects truncation by an epoch's end offset.
+
+    KIP-101 for followers, KIP-320 for consumers.
+    """
 
     epoch: Epoch
     leader_epoch: int | None = None

@@ -1,6 +1,6 @@
-"""What may happen to one partition, step by step: each has its guard and then its effect on the parts that it reads.
+"""Effects of the replication steps: each checks its guard, then changes the parts that it reads.
 
-What of the guard is seen in the first of these parts stands in `replication`, beside the name of the step.
+The part of a guard that depends on the first part alone is in `machine`, beside the step's name.
 """
 
 from __future__ import annotations
@@ -42,18 +42,21 @@ from lockstep_model.replication.state import (
 
 
 class Steps:
-    """The steps within these bounds."""
+    """The replication steps, within these bounds."""
 
     def __init__(self, parameters: Parameters, bounds: Bounds) -> None:
         self.parameters = parameters
         self.bounds = bounds
 
-    # What the controller does
+    # Controller
 
     def session_ends(
         self, b: BrokerId, metadata: Metadata, spent: SpentBounds
     ) -> Iterator[tuple[Metadata, SpentBounds]]:
-        """The controller has not heard of a broker for the session's time, whether it runs or not."""
+        """A broker's session expires, and the controller fences it; the process may still run.
+
+        ReplicationControlManager.handleBrokerFenced; in ZooKeeper mode KafkaController.onBrokerFailure.
+        """
         running = metadata.known[b] is not None
         if running and spent.fencings >= self.bounds.fencings:
             return
@@ -62,9 +65,10 @@ class Steps:
             yield after, spent._replace(fencings=spent.fencings + running)
 
     def is_heard_again(self, b: BrokerId, metadata: Metadata, broker: Broker) -> Iterator[tuple[Metadata, Broker]]:
-        """A running broker's heartbeats arrive again; in ZooKeeper mode it makes its znode anew, with another epoch.
+        """A running broker is heard again and unfenced; in ZooKeeper mode it registers in a new session.
 
-        KRaft lets one go that asks to leave, instead of unfencing it (BrokerHeartbeatManager.calculateNextBrokerState).
+        A KRaft broker in controlled shutdown is not unfenced but told to stop
+        (BrokerHeartbeatManager.calculateNextBrokerState).
         """
         if self.parameters.mode is Mode.ZK:
             epoch = _next_epoch(metadata)
@@ -79,12 +83,15 @@ class Steps:
             yield after, broker
 
     def alters(self, asked: AlterPartition, metadata: Metadata) -> Iterator[tuple[InFlightAlterPartition, Metadata]]:
-        """The controller does what a leader asks, or refuses. A leader that is to ask again asks on."""
+        """The controller handles an AlterPartition; a leader retries after a retriable error (KIP-497).
+
+        ReplicationControlManager.alterPartition.
+        """
         controller, error = alter_partition(self.parameters, metadata.controller, asked)
         after = decided(self.bounds, metadata, controller)
         if after is None or sent_again(error):
             return
-        if error in AWAITING_METADATA:  # which it would do without this answer too
+        if error in AWAITING_METADATA:  # the leader stays pending until a metadata update, with or without the response
             yield None, after
         else:
             yield AlterPartitionResponse(asked, controller.partition if error is Error.NONE else error), after
@@ -92,7 +99,7 @@ class Steps:
     def preferred_leader_is_elected(
         self, metadata: Metadata, spent: SpentBounds
     ) -> Iterator[tuple[Metadata, SpentBounds]]:
-        """By ElectLeaders, or by the controller from time to time."""
+        """Preferred leader election: by ElectLeaders (KIP-460), or by the controller's leader rebalance."""
         if spent.preferred_elections >= self.bounds.preferred_elections:
             return
         controller, error = elect_preferred(self.parameters, metadata.controller)
@@ -100,12 +107,15 @@ class Steps:
         if after is not None and error is Error.NONE:
             yield after, spent._replace(preferred_elections=spent.preferred_elections + 1)
 
-    # What brokers do
+    # Brokers
 
     def learns(
         self, b: BrokerId, metadata: Metadata, broker: Broker, witness: Witness
     ) -> Iterator[tuple[Metadata, Broker, Witness]]:
-        """A broker learns who leads, and who else is there; the high watermark may rise with a smaller ISR."""
+        """A broker applies partition metadata; a smaller ISR may advance the leader's high watermark.
+
+        Partition.makeLeader, Partition.makeFollower.
+        """
         for position in next_known(self.parameters, self.bounds, metadata, b):
             new = metadata.log[position]
             replica = timeless(learn(self.parameters, broker.replica, new.partition, new.brokers))
@@ -114,9 +124,9 @@ class Steps:
     def is_written_to(
         self, broker: Broker, spent: SpentBounds, witness: Witness
     ) -> Iterator[tuple[Broker, SpentBounds, Witness]]:
-        """A leader appends a record, with acks=all where the ISR is large enough for that, otherwise with acks=1.
+        """A leader appends a record: acks=all if the ISR allows it, otherwise acks=1 (Partition.appendRecordsToLeader).
 
-        What is appended is the same, so that with acks=1 alone nothing else could happen.
+        The log is the same for both, so acks=1 alone would reach no other state.
         """
         if spent.records >= self.bounds.records:
             return
@@ -133,10 +143,10 @@ class Steps:
     def lag_time_passes(
         self, lagging: tuple[BrokerId, ...], broker: Broker, altering: InFlightAlterPartition
     ) -> Iterator[tuple[Broker, InFlightAlterPartition]]:
-        """These followers were not caught up for replica.lag.time.max.ms.
+        """Followers have not caught up for replica.lag.time.max.ms (Partition.getOutOfSyncReplicas).
 
-        The leader notices at once where it can ask for an ISR without them. A member of the ISR for which it cannot is
-        not told from one whose time passes later.
+        If the leader can propose an ISR without them, it does so in the same step. An ISR member for which it cannot is
+        the same as one that lags later.
         """
         replica = broker.replica
         for follower in lagging:
@@ -151,7 +161,7 @@ class Steps:
     def asks_to_shrink(
         self, broker: Broker, altering: InFlightAlterPartition
     ) -> Iterator[tuple[Broker, InFlightAlterPartition]]:
-        """A leader looks for members of the ISR that lag, every half of the lag time."""
+        """A leader proposes an ISR without lagging members, every half of the lag time (Partition.maybeShrinkIsr)."""
         if altering is not None or self.waits_for_metadata(broker):
             return
         replica = shrink(self.parameters, broker.replica)
@@ -164,7 +174,7 @@ class Steps:
     def asks_unfetched(
         self, broker: Broker, altering: InFlightAlterPartition
     ) -> Iterator[tuple[Broker, InFlightAlterPartition]]:
-        """A leader asks for a follower only when it was fetched from; a mutant relies on what it knew before."""
+        """Mutant only: a leader proposes a follower that has not fetched in this leader epoch."""
         if altering is not None or self.parameters.guards(mutants.EXPAND_AFTER_FETCH):
             return
         for follower in range(self.bounds.brokers):
@@ -175,7 +185,7 @@ class Steps:
     def settles(
         self, answered: AlterPartitionResponse, broker: Broker, witness: Witness
     ) -> Iterator[tuple[InFlightAlterPartition, Broker, Witness]]:
-        """A leader learns what became of its AlterPartition."""
+        """A leader handles the AlterPartition response (Partition.submitAlterPartition)."""
         if _of_this_incarnation(broker, answered.request):
             replica = settle(self.parameters, broker.replica, answered.request, answered.answer)
             yield (None, *self.seen(broker._replace(replica=replica), witness))
@@ -183,12 +193,15 @@ class Steps:
     def altering_is_lost(
         self, altering: AlterPartition | AlterPartitionResponse, broker: Broker
     ) -> Iterator[tuple[InFlightAlterPartition, Broker]]:
-        """An answer is lost, and the request sent again; what an earlier incarnation asked for is lost altogether."""
+        """A lost AlterPartition response: the request is retried; one of an earlier incarnation is lost for good."""
         asked = altering.request if isinstance(altering, AlterPartitionResponse) else altering
         yield (asked if _of_this_incarnation(broker, asked) else None), broker
 
     def seen(self, broker: Broker, witness: Witness) -> tuple[Broker, Witness]:
-        """Whatever is below a leader's high watermark can be read, and who waits for it is answered."""
+        """Records below a leader's high watermark become readable, and delayed acks=all responses complete.
+
+        DelayedProduce.tryComplete.
+        """
         replica, before = broker.replica, len(witness.committed)
         if replica.leadership is not None and replica.high_watermark > before:
             news = tuple(record.value for record in replica.log.read(before, replica.high_watermark))
@@ -201,7 +214,7 @@ class Steps:
                 witness = witness._replace(acknowledged=witness.acknowledged | {value})
         return broker, witness
 
-    # What fetchers do
+    # Fetchers
 
     def fetches(
         self,
@@ -212,9 +225,9 @@ class Steps:
         altering: InFlightAlterPartition,
         witness: Witness,
     ) -> Iterator[tuple[Broker, InFlightFetch, Broker, InFlightAlterPartition, Witness]]:
-        """A follower asks whom it takes for the leader, and has the answer before anything else happens.
+        """A follower fetches from its leader; request, response and append are one step.
 
-        Not while it waits for another answer; what an earlier incarnation sent may arrive after this.
+        Not while another fetch of this incarnation is in flight. One of an earlier incarnation may arrive later.
         """
         fetch = fetch_to(follower, to)
         if fetch is None or _waits(follower, fetching):
@@ -226,7 +239,7 @@ class Steps:
     def sends_fetch(
         self, to: BrokerId, spent: SpentBounds, fetching: InFlightFetch, follower: Broker
     ) -> Iterator[tuple[SpentBounds, InFlightFetch, Broker]]:
-        """A follower asks, once at a time, and has to wait for the answer while other things happen."""
+        """A follower sends a Fetch whose response is delayed; one is in flight at a time."""
         fetch = fetch_to(follower, to)
         if fetching is None and fetch is not None:
             yield spent._replace(delays=spent.delays + 1), fetch, follower
@@ -234,9 +247,10 @@ class Steps:
     def answers(
         self, fetch: ReplicaFetch, broker: Broker, altering: InFlightAlterPartition, witness: Witness
     ) -> Iterator[tuple[ReplicaFetchResponse, Broker, InFlightAlterPartition, Witness]]:
-        """A broker answers a follower, one record at a time, and may want it in the ISR by what it learned.
+        """A leader handles a follower's Fetch, one record at a time, and may propose to add it to the ISR.
 
-        While a request is under way that it no longer waits for, another one is not sent: OPERATION_NOT_ATTEMPTED.
+        Partition.fetchRecords, Partition.updateFollowerFetchState. While an AlterPartition of a previous leadership is
+        in flight no other is sent: OPERATION_NOT_ATTEMPTED.
         """
         if not broker.running:
             return
@@ -251,18 +265,19 @@ class Steps:
         yield answered, led, altering, seen
 
     def takes(self, fetched: ReplicaFetchResponse, broker: Broker) -> Iterator[tuple[InFlightFetch, Broker]]:
-        """A follower takes the answer, and appends or truncates."""
+        """A follower applies a Fetch response: it appends or truncates (AbstractFetcherThread.processFetchRequest)."""
         if broker.running:
             yield None, broker._replace(replica=take(self.parameters, broker.replica, fetched))
 
-    # Ends and beginnings of processes
+    # Shutdown, crash and start of broker processes
 
     def asks_to_leave(
         self, b: BrokerId, spent: SpentBounds, broker: Broker, metadata: Metadata
     ) -> Iterator[tuple[SpentBounds, Broker, Metadata]]:
-        """A broker asks to shut down, for the first time or again: it hands over what it leads, and leaves the ISR.
+        """Controlled shutdown, first request or retry: the broker loses its leaderships and leaves the ISR.
 
-        KRaft lets it go when it leads nothing, and all others know; then it is fenced.
+        KRaft grants it when the broker leads nothing and all active brokers have applied that; then the broker is
+        fenced.
         """
         if not broker.running or (not broker.leaving and spent.shutdowns >= self.bounds.shutdowns):
             return
@@ -274,7 +289,7 @@ class Steps:
             yield spent._replace(shutdowns=spent.shutdowns + (not broker.leaving)), broker._replace(leaving=True), after
 
     def leaves(self, b: BrokerId, broker: Broker, metadata: Metadata) -> Iterator[tuple[Broker, Metadata]]:
-        """A broker that may go flushes its log, and is gone; in ZooKeeper mode also one that was refused too often."""
+        """A broker whose shutdown is granted flushes its log and exits; in ZooKeeper mode also after its last retry."""
         registered = metadata.controller.broker(b)
         if self.parameters.mode is Mode.KRAFT and (registered is None or not registered.fenced):
             return
@@ -284,7 +299,7 @@ class Steps:
     def is_killed(
         self, b: BrokerId, spent: SpentBounds, broker: Broker, metadata: Metadata
     ) -> Iterator[tuple[SpentBounds, Broker, Metadata]]:
-        """A broker's process dies: its log stays, with a high watermark that was checkpointed before."""
+        """A broker process is killed: the log stays, the high watermark is one that was checkpointed."""
         if not broker.running:
             return
         spent = spent._replace(kills=spent.kills + 1)
@@ -294,7 +309,7 @@ class Steps:
     def loses_power(
         self, b: BrokerId, spent: SpentBounds, broker: Broker, metadata: Metadata
     ) -> Iterator[tuple[SpentBounds, Broker, Metadata]]:
-        """A broker's machine dies, and the end of its log with it, as far as that was not flushed."""
+        """A broker's machine loses power, and any unflushed end of the log is gone."""
         after = decided(self.bounds, metadata._replace(cut=metadata.cut | {b}), metadata.controller)
         if not broker.running or after is None:
             return
@@ -306,18 +321,18 @@ class Steps:
     def starts(
         self, b: BrokerId, broker: Broker, metadata: Metadata, witness: Witness
     ) -> Iterator[tuple[Broker, Metadata, Witness]]:
-        """A broker's process starts and registers.
+        """A broker process starts and registers.
 
-        While the session of the process before it lasts it cannot: KRaft refuses another incarnation, and in ZooKeeper
-        mode the znode is still there. Before a KRaft broker answers anybody it knows what the controller decided up to
-        its registration (BrokerServer.startup); in ZooKeeper mode it knows nothing until it is told.
+        It cannot register while the previous session lasts: KRaft refuses another incarnation id, in ZooKeeper mode the
+        znode exists. A KRaft broker has applied metadata up to its registration before it serves requests
+        (BrokerServer.startup); a ZooKeeper-mode broker has no metadata until its first LeaderAndIsr request.
         """
         controller, epoch = metadata.controller, broker.replica.broker_epoch
         if not self.in_session(b, metadata):
             previous, epoch = epoch if broker.clean else -1, _next_epoch(metadata)
             registering = Register(b, epoch, incarnation=epoch, previous_epoch=previous)
             controller, _ = register(self.parameters, controller, registering, session_over=True)
-        elif self.parameters.guards(mutants.NEW_INCARNATION):  # otherwise it is taken for the process of before
+        elif self.parameters.guards(mutants.NEW_INCARNATION):  # the mutant takes it for the previous process
             return
         after = decided(self.bounds, metadata, controller)
         if after is None:
@@ -329,13 +344,13 @@ class Steps:
         yield started, knowing(after, b, len(after.log) - 1, untold=not told), seen
 
     def in_session(self, b: BrokerId, metadata: Metadata) -> bool:
-        """Whether the controller still takes a broker's last process for running."""
+        """Whether the session of the broker's last process still lasts."""
         registered = metadata.controller.broker(b)
         return registered is not None and not registered.fenced
 
 
 def lost(_: InFlightFetch) -> Iterator[tuple[InFlightFetch]]:
-    """A request or its answer is lost, with the connection."""
+    """A request or its response is lost with the connection."""
     yield (None,)
 
 
@@ -344,7 +359,7 @@ def _next_epoch(metadata: Metadata) -> int:
 
 
 def fetch_to(follower: Broker, leader: BrokerId) -> ReplicaFetch | None:
-    """What a broker asks this one, if it takes it for the leader."""
+    """The Fetch that a broker sends to this leader; None if it follows another."""
     fetch = request(follower.replica) if follower.running else None
     return fetch if fetch is not None and fetch.leader == leader else None
 
@@ -373,13 +388,13 @@ def _of_this_incarnation(broker: Broker, asked: AlterPartition) -> bool:
 
 
 def _crashed(broker: Broker, *, end: int) -> Iterator[Broker]:
-    """What is left after a crash, with each high watermark that it may have checkpointed."""
+    """The broker after a crash, once for each high watermark that may have been checkpointed."""
     start, high_watermark = broker.replica.log.start, broker.replica.high_watermark
     for checkpoint in range(start, min(high_watermark, end) + 1):
         yield _stopped(broker, end=end, high_watermark=checkpoint)
 
 
 def _stopped(broker: Broker, *, end: int, high_watermark: int) -> Broker:
-    """What is left of a broker without its process."""
+    """The broker without its process."""
     replica = restart(broker.replica, broker.replica.broker_epoch, end=end, high_watermark=high_watermark)
     return Broker(replica, running=False)

@@ -1,8 +1,8 @@
-"""One partition's replication as a state machine: what brokers, controller and network may do next.
+"""One partition's replication as a state machine: the steps of brokers, controller and network.
 
-A request and its answer can be steps of their own, and stay under way for as long as they like or be lost. Time is a
-step too: a session ends, a follower lags for too long. Here are the steps and what they read; what they do is in
-`actions`, by way of `controller`, `replica`, `replica_fetch` and `in_sync`.
+A request and its response may be steps of their own: delayed for any time, or lost. Time is a step too: a session
+expires, a follower lags for longer than replica.lag.time.max.ms. This module names the steps and the parts that each
+reads; `actions` has their effects, by way of `controller`, `replica`, `replica_fetch` and `in_sync`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lockstep_model.state_machine import Machine, Outcomes, Part, Rule
 
 
 def replication_machine(parameters: Parameters, bounds: Bounds) -> Machine:
-    """All that can happen to one partition within these bounds."""
+    """The replication of one partition within these bounds."""
     places = ReplicationLayout(bounds.brokers)
     return Machine(
         initial=initial(parameters, bounds),
@@ -40,7 +40,7 @@ def replication_machine(parameters: Parameters, bounds: Bounds) -> Machine:
 
 
 class _ReplicationRules:
-    """The rules of each broker, and of each two of them."""
+    """Rules of each broker, and of each pair of follower and leader."""
 
     def __init__(self, parameters: Parameters, bounds: Bounds, places: ReplicationLayout) -> None:
         self.parameters = parameters
@@ -170,5 +170,5 @@ def _unfenced(b: BrokerId, metadata: Metadata) -> bool:
 
 
 def _silent(b: BrokerId, metadata: Metadata) -> bool:
-    """It runs, and the controller does not hear of it."""
+    """The broker process runs, but the controller has fenced it."""
     return metadata.known[b] is not None and not _unfenced(b, metadata)

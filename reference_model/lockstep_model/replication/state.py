@@ -1,7 +1,7 @@
-"""The parts that a state of the replication machine consists of, and where each stands.
+"""Parts of a state of the replication machine, and the index of each.
 
-One partition, brokers with the ids from 0 on, all of them replicas. Part of it is no Kafka: what the search has spent
-of its bounds, and a witness, who remembers what was committed.
+One partition; broker ids begin at 0, and every broker is a replica. Two parts are not Kafka's: what the search has
+spent of its bounds, and a witness that remembers the committed records.
 """
 
 from __future__ import annotations
@@ -21,50 +21,51 @@ from lockstep_model.registration import AlterPartition, BrokerId, BrokerRegistra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far the search goes. A state beyond them is not reached, everything within them is."""
+    """Limits of the search: every state within them is reached, no other."""
 
     brokers: int = 3
     in_sync: int = 3
-    """How many of them are in the ISR at first; the others have yet to fetch."""
+    """How many brokers are in the first ISR; the others have yet to fetch."""
     leader: int = 0
-    """Who leads at first; broker 0 is the preferred leader."""
+    """The first leader; broker 0 is the preferred leader."""
     records: int = 1
     leader_epochs: int = 1
     """The highest leader epoch; the first leader has 0."""
     partition_epochs: int = 3
     fencings: int = 1
-    """How often the session of a running broker may end."""
+    """How many times the session of a running broker may expire."""
     shutdowns: int = 0
     kills: int = 0
-    """With SIGKILL, which loses nothing but the last high watermarks."""
+    """By SIGKILL, which loses nothing but high watermarks since the last checkpoint."""
     power_losses: int = 0
-    """With which each broker loses any part of the end of its log."""
+    """After which a broker lacks any part of the end of its log."""
     last_replica_falls: bool = False
-    """Whether power losses may leave nobody in the ISR whose log was never cut, which without eligible leader replicas
-    Kafka does not promise to survive."""
+    """Whether power losses may leave an ISR without a member whose log was never cut. Without ELR Kafka does not
+    promise to survive that (KIP-966)."""
     delays: int = 1
-    """How many fetches may be under way while other things happen. All others are sent, answered and taken at once."""
+    """How many fetches may be in flight while other steps happen. All other fetches are sent, answered and applied in
+    one step."""
     preferred_elections: int = 0
     batches: bool = False
-    """Whether KRaft brokers may take several changes for one, as they do with what they read at once (MetadataLoader);
-    LeaderAndIsr requests can always be overtaken by later ones."""
+    """Whether a KRaft broker may apply several partition changes as one, as it does with records read together
+    (MetadataLoader). LeaderAndIsr requests may always be overtaken by later ones."""
     prompt: bool = True
-    """Metadata tells a leader what the answer to its AlterPartition did before it asks for another ISR. Where it does
-    not, a KRaft leader forgets what it asked for, and may commit what a member of the ISR lacks (Partition.makeLeader).
-    """
+    """Metadata with the result of an AlterPartition reaches the leader before it sends the next one. Otherwise a KRaft
+    leader drops its pending ISR and may commit records that an ISR member lacks (Partition.makeLeader)."""
 
 
 class Metadata(NamedTuple):
-    """What the controller decided, and how far brokers know of it."""
+    """The controller's decisions, and how far each broker has applied them."""
 
     log: tuple[Controller, ...]
-    """From what the broker knows that is furthest behind up to what the controller knows."""
+    """From the decision that the slowest broker has applied to the controller's present state."""
     known: tuple[int | None, ...]
-    """Which of these each broker knows; None while it does not run."""
+    """Index in `log` of the decision that each broker has applied; None while its process does not run."""
     cut: Brokers = frozenset()
-    """Not Kafka's: whose logs were cut since they last joined the ISR."""
+    """Not Kafka's: brokers whose logs were cut since they last joined the ISR."""
     untold: Brokers = frozenset()
-    """ZooKeeper mode: who has just started, and waits for its first LeaderAndIsr, with what it knows or later."""
+    """ZooKeeper mode: started brokers that await their first LeaderAndIsr request, of the known state or a later
+    one."""
 
     @property
     def controller(self) -> Controller:
@@ -72,32 +73,32 @@ class Metadata(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """A broker's process with its replica; without a process, its disk."""
+    """A broker process with its replica; without a process, its log directory."""
 
     replica: Replica
     running: bool = True
     clean: bool = False
-    """It was shut down cleanly, and says so when it registers (KIP-966)."""
+    """The broker was shut down cleanly; it registers with its previous broker epoch (KIP-966)."""
     leaving: bool = False
-    """It runs and asks to shut down, again and again until it may go."""
+    """The broker is in controlled shutdown, and repeats its request until the controller grants it."""
     waiting: tuple[tuple[int, DelayedProduce], ...] = ()
-    """The values whose producers wait for an answer with acks=all."""
+    """Values whose acks=all response is delayed (DelayedProduce)."""
 
 
 class AlterPartitionResponse(NamedTuple):
-    """The controller's answer to an AlterPartition, on its way to the leader."""
+    """AlterPartition response in flight to the leader, with its request (KIP-497)."""
 
     request: AlterPartition
     answer: Registration | Error
 
 
 class Witness(NamedTuple):
-    """Who sees whatever any leader ever let be read."""
+    """Observer of all leaders: every record that was below a leader's high watermark, hence readable."""
 
     committed: tuple[int, ...] = ()
-    """The values at the offsets from 0 up to the highest high watermark of any leader."""
+    """Values at the offsets from 0 to the highest high watermark that any leader had."""
     acknowledged: frozenset[int] = frozenset()
-    """The values whose producers were told that they are committed (acks=all)."""
+    """Values that were acknowledged with acks=all."""
 
 
 class SpentBounds(NamedTuple):
@@ -113,15 +114,15 @@ class SpentBounds(NamedTuple):
 
 
 InFlightAlterPartition: TypeAlias = AlterPartition | AlterPartitionResponse | None
-"""One leader's AlterPartition: on its way to the controller, or back. A leader has one at a time
-(AlterPartitionManager); one of an earlier incarnation may still be under way."""
+"""One leader's AlterPartition request in flight, or its response. A leader has one at a time (AlterPartitionManager);
+one of its earlier incarnation may also be in flight."""
 InFlightFetch: TypeAlias = ReplicaFetch | ReplicaFetchResponse | None
-"""One fetcher's request on its way to the leader, or the answer on its way back. A broker has a fetcher for each other
-broker, so that an old leader's answer and a new leader's can be under way at once."""
+"""One fetcher's request in flight, or its response. A broker has a fetcher per leader (ReplicaFetcherManager), so that
+responses of an old and a new leader may be in flight at once."""
 
 
 class ReplicationLayout:
-    """Where the parts stand in a state."""
+    """The index of each part in a state: metadata, spent bounds, witness, brokers, AlterPartition, fetches."""
 
     METADATA = 0
     SPENT = 1
@@ -141,17 +142,17 @@ class ReplicationLayout:
 
     @property
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
-        """Every two brokers, the first as the follower."""
+        """All pairs of a follower and a leader."""
         return list(permutations(self.brokers, 2))
 
     def groups(self, leader: BrokerId) -> list[tuple[BrokerId, ...]]:
-        """Every choice of some of a broker's followers."""
+        """All non-empty sets of a leader's followers."""
         followers = [broker for broker in self.brokers if broker != leader]
         return [group for size in self.brokers for group in combinations(followers, size) if group]
 
 
 def initial(parameters: Parameters, bounds: Bounds) -> tuple[object, ...]:
-    """All brokers run and know who leads, and those in the ISR have fetched; nothing was written."""
+    """The first state: all brokers run and know the leader, the ISR has fetched, the log is empty."""
     ids = tuple(range(bounds.brokers))
     partition = Registration(replicas=ids, isr=frozenset(range(bounds.in_sync)), leader=bounds.leader)
     registered = tuple((broker, BrokerRegistration(epoch=broker)) for broker in ids)
@@ -166,10 +167,10 @@ def initial(parameters: Parameters, bounds: Bounds) -> tuple[object, ...]:
 
 
 def timeless(leader: Replica) -> Replica:
-    """Without when followers last fetched.
+    """The replica without its followers' fetch times (Replica.updateFetchStateOrThrow).
 
-    Whose time has passed is caught up again only at the leader's end. Who would be so because it reached the end of its
-    fetch before is one whose time has not passed yet.
+    Time has no duration here. A follower that lagged for too long is caught up again only at the leader's LEO. A
+    follower that reached the LEO of its previous Fetch is one whose lag time has not passed yet.
     """
     leadership = leader.leadership
     if leadership is None or not any(progress.fetched for _, progress in leadership.followers):
@@ -179,7 +180,7 @@ def timeless(leader: Replica) -> Replica:
 
 
 def decided(bounds: Bounds, metadata: Metadata, controller: Controller) -> Metadata | None:
-    """The controller may know something new, which brokers have yet to learn; None if that is beyond the bounds."""
+    """Metadata with a new controller state, which brokers have yet to apply; None if it is beyond the bounds."""
     partition, now = controller.partition, metadata.controller.partition
     if partition.leader_epoch > bounds.leader_epochs or partition.partition_epoch > bounds.partition_epochs:
         return None
@@ -191,16 +192,16 @@ def decided(bounds: Bounds, metadata: Metadata, controller: Controller) -> Metad
 
 
 def knowing(metadata: Metadata, broker: BrokerId, position: int | None, *, untold: bool = False) -> Metadata:
-    """The same, where this broker knows so much of it, or will when it is told; None if it does not run."""
+    """Metadata after this broker has applied the decision at `position`, or awaits it; None: it does not run."""
     known = (*metadata.known[:broker], position, *metadata.known[broker + 1 :])
     waiting = metadata.untold - {broker} | (frozenset({broker}) if untold else frozenset())
     return tidied(metadata._replace(known=known, untold=waiting))
 
 
 def tidied(metadata: Metadata) -> Metadata:
-    """Without what no broker needs any more.
+    """Metadata without decisions that no broker needs any more.
 
-    A broker that does not lead has no use for what leaves the leader and its epoch as they are: it is passed over.
+    A broker that does not lead skips decisions that keep leader and leader epoch.
     """
     log, untold = metadata.log, metadata.untold
     known = [
@@ -218,12 +219,12 @@ def _passed_over(log: tuple[Controller, ...], broker: BrokerId, seen: int) -> in
 
 
 def _matters(broker: BrokerId, known: Controller, new: Controller) -> bool:
-    """Whether a broker does anything when it learns of this."""
+    """Whether applying this decision changes anything on the broker."""
     return known.partition.leader == broker or known.partition.leader_epoch != new.partition.leader_epoch
 
 
 def next_known(parameters: Parameters, bounds: Bounds, metadata: Metadata, broker: BrokerId) -> range:
-    """What a broker may learn of next: the metadata log in its order, or any later LeaderAndIsr request."""
+    """Decisions that a broker may apply next: the next one of the metadata log, or any later LeaderAndIsr request."""
     seen = metadata.known[broker]
     if seen is None:
         return range(0)
