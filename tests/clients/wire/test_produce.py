@@ -8,7 +8,7 @@ import select
 import pytest
 from kio.schema.errors import ErrorCode
 
-from lockstep.clients.wire.fetch import DEBUGGING_CONSUMER, fetch
+from lockstep.clients.wire.fetch import FUTURE_LOCAL_REPLICA, fetch
 from lockstep.clients.wire.offsets import DEBUGGING_REPLICA, LATEST, list_offsets
 from lockstep.clients.wire.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, CurrentLeader, produce
 from lockstep.clients.wire.records import Batch, Producer
@@ -90,7 +90,7 @@ def test_the_leader_writes_its_own_epoch_over_that_of_a_batch(wire: Wire) -> Non
     topic = wire.topic()
     wrong = dataclasses.replace(one(), partition_leader_epoch=77)
     assert produce(wire.leader(topic), topic, 0, wrong).answer().error is ErrorCode.none
-    (record,) = fetch(wire.leader(topic), topic, 0, 0, replica_id=DEBUGGING_CONSUMER).answer().records
+    (record,) = fetch(wire.leader(topic), topic, 0, 0, replica_id=FUTURE_LOCAL_REPLICA).answer().records
     assert record.partition_leader_epoch == wire.view(topic).leader_epoch
 
 
@@ -160,7 +160,7 @@ def test_an_open_write_waits_for_the_followers_and_nobody_waits_for_it(wire: Wir
 
         consumer = fetch(wire.leader(topic), topic, 0, 0).answer()
         assert (consumer.high_watermark, consumer.records) == (0, ())
-        debugging = fetch(wire.leader(topic), topic, 0, 0, replica_id=DEBUGGING_CONSUMER).answer()
+        debugging = fetch(wire.leader(topic), topic, 0, 0, replica_id=FUTURE_LOCAL_REPLICA).answer()
         assert {record.value for record in debugging.records} == {b"waits", b"gives up", b"a"}
         assert {record.partition_leader_epoch for record in debugging.records} == {wire.view(topic).leader_epoch}
 

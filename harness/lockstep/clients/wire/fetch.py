@@ -16,8 +16,9 @@ from lockstep.clients.wire.connection import Connection, Pending, milliseconds
 from lockstep.clients.wire.records import FetchedRecord, parse
 
 CONSUMER = -1
-DEBUGGING_CONSUMER = -3
-"""Reads as a replica does, past the high watermark to the end of the log; from followers, too."""
+FUTURE_LOCAL_REPLICA = -3
+"""FetchRequest.FUTURE_LOCAL_REPLICA_ID: no consumer, so a Fetch reads past the high watermark to the LEO, also from a
+follower. DEBUGGING_CONSUMER_ID is -2 and reads to the high watermark (FetchRequest.isConsumer)."""
 NO_EPOCH = -1
 
 

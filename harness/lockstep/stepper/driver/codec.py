@@ -92,7 +92,7 @@ def _produced(answer: producing.Produced, acks: int) -> Produced | Unanswered:
 
 def read(step: Read, topic: str) -> Exchange:
     request = Fetch(step.offset, ISOLATIONS[step.reach], step.leader_epoch)
-    replica = fetching.DEBUGGING_CONSUMER if step.reach is Reach.LOG_END else fetching.CONSUMER
+    replica = fetching.FUTURE_LOCAL_REPLICA if step.reach is Reach.LOG_END else fetching.CONSUMER
 
     def send(connection: Connection) -> Pending[fetching.Fetched]:
         return fetching.fetch(
