@@ -113,10 +113,22 @@ sasl.login.refresh.window.factor=0.8
             r"client certificates \(mTLS\) are not supported yet, so ssl.key.password, ssl.keystore.location cannot be",
         ),
         ("ssl.certificate.location=me.pem", r"client certificates \(mTLS\) are not supported yet"),
-        ("acks=all\nssl.truststore.certificates=s3cret", "ssl.truststore.certificates would change how Lockstep connects or"),
-        ("sasl.client.callback.handler.class=a.B", "sasl.client.callback.handler.class would change how Lockstep connects"),
-        ("enable.ssl.certificate.verification=false", "enable.ssl.certificate.verification would change how we con"),
-        ("config.providers=file", "config.providers would change how Lockstep connects or authenticates"),
+        (
+            "acks=all\nssl.truststore.certificates=s3cret",
+            "ssl.truststore.certificates would change how Lockstep connects",
+        ),
+        (
+            "sasl.client.callback.handler.class=a.B",
+            "sasl.client.callback.handler.class would change how Lockstep connects",
+        ),
+        (
+            "enable.ssl.certificate.verification=false",
+            "enable.ssl.certificate.verification would change how Lockstep connects",
+        ),
+        (
+            "config.providers=file",
+            "config.providers would change how Lockstep connects or authenticates, and is not supported",
+        ),
         ("ssl.endpoint.identification.algorithm=", "whether a certificate names its host is always checked: leave out"),
         ("bootstrap.servers=a:1\nsecurity.protocol=TLS", "security.protocol is one of PLAINTEXT, SSL, .* not 'TLS'"),
         ("bootstrap.servers=a:1\nsasl.mechanism=GSSAPI", "sasl.mechanism is one of PLAIN, .* not 'GSSAPI'"),
