@@ -1,11 +1,11 @@
-"""A classic group with its consumers around it: they stall, give up, crash, leave, come back, and commit late.
+"""A classic group with its consumers, which stall, crash, leave, return and commit late.
 
-Consumers are eager ones: they let go of everything before they join again. What they are told can be delayed and lost;
-a request that its sender has given up may still wait at the coordinator, and is then sent again. A commit can come
-when its sender is long out of the group. ClassicBounds are on generations and on the ids that each consumer is given.
+Consumers use an eager assignor: they revoke all partitions before they rejoin. Responses are delayed or lost. A request
+whose consumer gave up may still wait at the coordinator, and is then sent again. An OffsetCommit may arrive after its
+member left the group. ClassicBounds limit generations and the member ids of each consumer.
 
-An offset that a consumer commits is higher the later its generation, and if it took the place of another in the same
-generation: so one that goes back was overwritten by a member of an older generation, or by one that was replaced.
+A consumer commits a higher offset in a later generation, or after it replaced another member in the same generation. So
+a committed offset that falls was overwritten by a member of an older generation, or by a replaced one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COMMITS_RISE = "a committed offset is never overwritten by a member of an older 
 
 
 class Phase(StrEnum):
-    """What a consumer does."""
+    """State of a consumer in the rebalance protocol."""
 
     OUT = "is not in a generation"
     JOINING = "waits for a generation"
@@ -58,31 +58,31 @@ class Phase(StrEnum):
 
 
 class ClassicConsumer(NamedTuple):
-    """A consumer, as it sees itself."""
+    """A consumer's own state (ConsumerCoordinator)."""
 
     phase: Phase = Phase.OUT
     member: MemberId = UNKNOWN_MEMBER
     generation: int = NO_GENERATION
     owned: Partitions = NOTHING
     assigns_to: tuple[MemberId, ...] = ()
-    """If it leads: whom."""
+    """Members to assign partitions to, if it is the group leader."""
     ids: int = 0
-    """How many ids it was given."""
+    """How many member ids it got."""
     turn: int = 0
-    """How many were out when it took the place of another with its instance id."""
+    """Number of removed members when it replaced another member of its instance id."""
     commit: OffsetCommit | None = None
-    """On its way to the coordinator."""
+    """OffsetCommit in flight."""
 
 
 Mail: TypeAlias = frozenset[tuple[MemberId, Answer]]
-"""Answers on their way, with the ids that they were asked for with, or that were made up; one for each at most."""
+"""Responses in flight by member id of the request, or by the new member id; one per member id at most."""
 RemovedMembers: TypeAlias = frozenset[MemberId]
-"""Who was put out when its time had passed, or replaced: for the invariants only."""
+"""Members that timed out or were replaced; for the invariants only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicBounds:
-    """How much is explored: consumers by name, each with its instance id if it is static."""
+    """Limits of the search: consumers by name, with a group instance id if static."""
 
     consumers: tuple[tuple[str, str | None], ...] = (("a", None), ("b", None))
     partitions: int = 2
@@ -95,7 +95,7 @@ GROUP, MAIL, OUT, OFFSETS, FIRST_CONSUMER = range(5)
 
 
 def classic_machine(parameters: GroupParameters, bounds: ClassicBounds) -> Machine:
-    """Everything that can happen to these consumers within these bounds."""
+    """A classic group with these consumers, within these bounds."""
     consumers = [
         _Actions(name, instance, FIRST_CONSUMER + at, parameters, bounds)
         for at, (name, instance) in enumerate(bounds.consumers)
@@ -119,14 +119,14 @@ def classic_machine(parameters: GroupParameters, bounds: ClassicBounds) -> Machi
 
 
 def settled(state: tuple[object, ...]) -> bool:
-    """Whether no rebalance is under way."""
+    """Whether no rebalance is in progress."""
     group = state[GROUP]
     return isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
 class _Actions:
-    """What one consumer does, and what happens to it."""
+    """Actions and timeouts of one consumer."""
 
     name: str
     instance: str | None
@@ -151,7 +151,7 @@ class _Actions:
             yield Rule(name=arrival, reads=(self.place, GROUP, OFFSETS), effect=self.commit_arrives)
 
     def joins(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail, out: RemovedMembers) -> Outcomes:
-        """Join, first for an id and then with it; a static member is given its id when it joins."""
+        """JoinGroup, first for a member id and then with it (KIP-394); a static member gets its id when it joins."""
         new = consumer.member == UNKNOWN_MEMBER
         if new and consumer.ids == self.bounds.ids:
             return
@@ -168,18 +168,18 @@ class _Actions:
             yield asked, outcome.group, mail, out
 
     def hears(self, consumer: ClassicConsumer, mail: Mail) -> Outcomes:
-        """What it waits for, and not what was meant for it before it crashed."""
+        """A JoinGroup or SyncGroup response arrives; responses from before a crash are ignored."""
         for member_id, answer in mail:
             if member_id == (consumer.member or f"{self.name}{consumer.ids - 1}"):
                 after = _joined(consumer, answer) if isinstance(answer, JoinAnswer) else _synced(consumer, answer)
                 yield after, mail - {(member_id, answer)}
 
     def gives_up(self, consumer: ClassicConsumer, mail: Mail) -> Outcomes:
-        """The answer is lost, or takes too long: the consumer will join again."""
+        """The response is lost, or the request times out: the consumer will rejoin."""
         yield consumer._replace(phase=Phase.OUT), self._without(mail)
 
     def syncs(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail) -> Outcomes:
-        """A leader assigns in whichever balanced way it likes."""
+        """SyncGroup; the group leader sends any balanced assignment."""
         for assignments in balanced(consumer.assigns_to, self.bounds.partitions):
             request = SyncGroup(consumer.member, consumer.generation, assignments, self.instance)
             outcome = classic.sync(group, request)
@@ -193,7 +193,7 @@ class _Actions:
             yield _refused(consumer, error), group
 
     def crashes(self, consumer: ClassicConsumer, mail: Mail) -> Outcomes:
-        """The process is gone, and another in its place; what it sent last may still arrive."""
+        """The process crashes and is replaced; its OffsetCommit may still arrive."""
         yield ClassicConsumer(ids=consumer.ids, commit=consumer.commit), self._without(mail)
 
     def leaves(self, consumer: ClassicConsumer, group: ClassicGroup, mail: Mail) -> Outcomes:
@@ -210,7 +210,7 @@ class _Actions:
                 yield from _put_out(group, mail, out, step, self.bounds)
 
     def commits(self, consumer: ClassicConsumer) -> Outcomes:
-        """While it has its partitions it commits; the request can be on its way for as long as it likes."""
+        """A member with partitions sends OffsetCommit, which may be delayed for any time."""
         if consumer.phase is Phase.MEMBER and consumer.commit is None:
             rank = consumer.generation * 10 + consumer.turn
             for partition in consumer.owned:
@@ -227,7 +227,7 @@ class _Actions:
         return frozenset(item for item in mail if not item[0].startswith(self.name))
 
     def _deliver(self, mail: Mail, asker: MemberId, answer: Answer | None, released: ReleasedResponses) -> Mail:
-        """The mail with these answers; what this consumer has not heard before it asked again is lost."""
+        """The responses in flight with these; unread responses to the sender are dropped."""
         own: ReleasedResponses = ((asker, answer),) if answer is not None else ()
         return _send(self._without(mail), released + own)
 
@@ -248,7 +248,10 @@ def _synced(consumer: ClassicConsumer, answer: SyncAnswer) -> ClassicConsumer:
 
 
 def _refused(consumer: ClassicConsumer, error: Error) -> ClassicConsumer:
-    """Let go of everything, and join again; with another id if this one is not known (ConsumerCoordinator)."""
+    """A consumer after an error: it revokes all partitions and rejoins, with a new id if its id is unknown.
+
+    ConsumerCoordinator.
+    """
     after = consumer._replace(phase=Phase.OUT, owned=NOTHING, generation=NO_GENERATION, assigns_to=())
     if error is Error.REBALANCE_IN_PROGRESS:
         return after
@@ -272,7 +275,7 @@ def _is_in(consumer: ClassicConsumer) -> bool:
 
 
 def _coordinator_rules(parameters: GroupParameters, bounds: ClassicBounds) -> Iterator[Rule]:
-    """What the coordinator does when time passes, and simple commits."""
+    """Timeouts of the coordinator, and commits of a simple consumer."""
 
     def join_time_passes(group: ClassicGroup, mail: Mail, out: RemovedMembers) -> Outcomes:
         late = frozenset(member.id for member in group.members if not member.joining)  # static ones stay, and are late
@@ -282,7 +285,7 @@ def _coordinator_rules(parameters: GroupParameters, bounds: ClassicBounds) -> It
         return _put_out(group, mail, out, generations.sync_time_passes(group, parameters=parameters), bounds)
 
     def simple_commit(group: ClassicGroup, offsets: Offsets) -> Outcomes:
-        """Of a consumer without a group: if it is alone it goes on where the last one was, and else begins anew."""
+        """OffsetCommit without a member: in an empty group it continues from the committed offset, else from 0."""
         offset = max(offsets.of(0), 0) if group.state is GroupState.EMPTY else 0
         yield group, commit(group, offsets, OffsetCommit(((0, offset),)), parameters=parameters).offsets
 

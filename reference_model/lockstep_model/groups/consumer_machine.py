@@ -1,10 +1,10 @@
-"""A group of the consumer protocol with its consumers around it: they stall, crash, leave, come back, and commit late.
+"""A group of the consumer protocol with its consumers, which stall, crash, leave, return and commit late.
 
-A consumer has one heartbeat under way at a time, as KafkaConsumer does. Requests and answers are delayed and lost; what
-was not answered is sent again, with everything in it, so the coordinator can see it twice. It says what it owns when
-it has reconciled what it was told. ConsumerBounds are on epochs of the group and on the ids of each consumer.
+A consumer has one heartbeat in flight, as KafkaConsumer does. Requests and responses are delayed or lost. A heartbeat
+without response is sent again with all fields, so the coordinator may see it twice. A member reports its owned
+partitions once it has reconciled its assignment. ConsumerBounds limit group epochs and the member ids of each consumer.
 
-An offset that a consumer commits is higher the later its epoch: one that goes back was overwritten from an older one.
+A consumer commits a higher offset in a later epoch. So an offset that falls was overwritten from an older epoch.
 """
 
 from __future__ import annotations
@@ -51,53 +51,53 @@ COMMITS_RISE = "a committed offset is never overwritten by a member of an older 
 
 
 class LateHeartbeats(Enum):
-    """Which heartbeats can still arrive after their sender has given them up and sent others."""
+    """Which heartbeats may arrive after the member gave them up and sent others."""
 
     NONE = auto()
-    """Those of one connection arrive in the order in which they were sent, and of a broken one nothing does."""
+    """None: a connection keeps the order of requests, and a broken one delivers nothing."""
     FENCED = auto()
-    """Those that the coordinator can tell from current ones, by their epoch and what they say is owned."""
+    """Heartbeats that the coordinator recognizes as old, by member epoch and owned partitions."""
     ANY = auto()
-    """All: more than the protocol can stand."""
+    """All: more than the protocol is safe for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerBounds:
-    """How much is explored: consumers by name, each with its instance id if it is static."""
+    """Limits of the search: consumers by name, with a group instance id if static."""
 
     consumers: tuple[tuple[str, str | None], ...] = (("a", None), ("b", None))
     partitions: int = 2
     epochs: int = 3
     ids: int = 1
     steady: frozenset[str] = frozenset()
-    """Consumers that do not crash, and whose heartbeats are answered at once."""
+    """Consumers that do not crash, and whose heartbeats get their response at once."""
     commits: bool = False
     late: LateHeartbeats = LateHeartbeats.NONE
     hasty: bool = False
-    """Consumers that were not answered say again what they own even while they take over more, as KafkaConsumer does
-    (HeartbeatState.buildRequestData): more than the protocol can stand."""
+    """Consumers without a response send their owned partitions again even while they reconcile, as KafkaConsumer does
+    (HeartbeatState.buildRequestData): more than the protocol is safe for."""
     slow_assignor: bool = False
-    """Targets are computed some time after they are called for, as they may be since 4.3."""
+    """Targets are computed some time after the group epoch rose, as they may be from 4.3 on."""
 
 
 class ConsumerClient(NamedTuple):
-    """A consumer, as it sees itself."""
+    """A consumer's own state (ConsumerMembershipManager)."""
 
     member: MemberId = UNKNOWN_MEMBER
     epoch: int = JOIN
     owned: Partitions = NOTHING
     assignment: Partitions = NOTHING
-    """What it was last told it shall own."""
+    """The last assignment of the coordinator."""
     unheard: bool = True
-    """It must say everything, because it may not have been heard."""
+    """The next heartbeat has all fields, because the last one had no response."""
     acknowledges: bool = False
-    """It must say what it owns once it has done as it was told, even if that changes nothing (LocalAssignment)."""
+    """The next heartbeat after reconciliation has the owned partitions, even if unchanged (LocalAssignment)."""
     asked: ConsumerGroupHeartbeat | None = None
-    """On its way to the coordinator."""
+    """Heartbeat in flight."""
     answer: HeartbeatAnswer | None = None
-    """On its way back."""
+    """Response in flight."""
     late: ConsumerGroupHeartbeat | None = None
-    """Given up, and still on its way."""
+    """A heartbeat that was given up, and is still in flight."""
     ids: int = 0
     fenced: bool = False
     commit: OffsetCommit | None = None
@@ -107,7 +107,7 @@ GROUP, OFFSETS, FIRST_CONSUMER = range(3)
 
 
 def consumer_machine(parameters: GroupParameters, bounds: ConsumerBounds) -> Machine:
-    """Everything that can happen to these consumers within these bounds."""
+    """A consumer group with these consumers, within these bounds."""
     consumers = [
         _Actions(name, instance, FIRST_CONSUMER + at, parameters, bounds)
         for at, (name, instance) in enumerate(bounds.consumers)
@@ -130,14 +130,14 @@ def consumer_machine(parameters: GroupParameters, bounds: ConsumerBounds) -> Mac
 
 
 def settled(state: tuple[object, ...]) -> bool:
-    """Whether every member has what it shall have."""
+    """Whether every member has its target assignment."""
     group = state[GROUP]
     return isinstance(group, ConsumerGroup) and group.state() in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
 class _Actions:
-    """What one consumer does, and what happens to it."""
+    """Actions and timeouts of one consumer."""
 
     name: str
     instance: str | None
@@ -172,7 +172,7 @@ class _Actions:
                     yield heard, after
 
     def heartbeats(self, consumer: ConsumerClient) -> Outcomes:
-        """With what has changed, or with everything when joining and when the last one was not answered."""
+        """A heartbeat with changed fields; with all fields to join, or after one without response."""
         if consumer.member == UNKNOWN_MEMBER:
             if consumer.ids == self.bounds.ids:
                 return
@@ -195,7 +195,7 @@ class _Actions:
                 yield consumer._replace(asked=None, answer=answer), after
 
     def late_arrives(self, consumer: ConsumerClient, group: ConsumerGroup) -> Outcomes:
-        """Nobody waits for the answer any more."""
+        """An old heartbeat arrives; no consumer awaits its response."""
         if consumer.late is not None and (self.bounds.late is LateHeartbeats.ANY or _looks_old(consumer.late, group)):
             for after, _ in self._handled(group, consumer.late):
                 yield consumer._replace(late=None), after
@@ -205,25 +205,25 @@ class _Actions:
             yield (_heard(consumer._replace(answer=None), consumer.answer),)
 
     def gives_up(self, consumer: ConsumerClient) -> Outcomes:
-        """The request or its answer is lost or late: say everything next time (HeartbeatState.reset)."""
+        """Request or response is lost or late: the next heartbeat has all fields (HeartbeatState.reset)."""
         if consumer.asked is not None or consumer.answer is not None:
             late = consumer.asked if self.bounds.late is not LateHeartbeats.NONE else None
             yield (consumer._replace(asked=None, answer=None, unheard=True, late=late or consumer.late),)
 
     def reconciles(self, consumer: ConsumerClient) -> Outcomes:
-        """Let go of what is not its any more, and take what is."""
+        """The consumer revokes partitions outside its assignment and adds the new ones."""
         if consumer.owned != consumer.assignment:
             yield (consumer._replace(owned=consumer.assignment),)
 
     def leaves(self, consumer: ConsumerClient, group: ConsumerGroup) -> Outcomes:
-        """With everything let go of; a static member may want to come back."""
+        """The consumer leaves without partitions; a static member may leave to return."""
         for epoch in (LEAVE,) if self.instance is None else (LEAVE, LEAVE_FOR_A_WHILE):
             request = ConsumerGroupHeartbeat(consumer.member, epoch, self.instance)
             for after, _ in self._handled(group, request):
                 yield ConsumerClient(ids=consumer.ids, commit=consumer.commit), after
 
     def crashes(self, consumer: ConsumerClient) -> Outcomes:
-        """The process is gone, and another in its place; the commit that it sent last may still arrive."""
+        """The process crashes and is replaced; its OffsetCommit may still arrive."""
         yield (ConsumerClient(ids=consumer.ids, commit=consumer.commit),)
 
     def session_expires(self, group: ConsumerGroup) -> Outcomes:
@@ -247,7 +247,7 @@ class _Actions:
     def _handled(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeat
     ) -> Iterator[tuple[ConsumerGroup, HeartbeatAnswer]]:
-        """The coordinator's answer, for each target that it may compute now."""
+        """The coordinator's response, for each target that it may compute now."""
         seen = set()
         for assignor in _assignors(group, self.bounds):
             result = protocol.heartbeat(group, request, assignor=assignor, parameters=self.parameters)
@@ -255,11 +255,11 @@ class _Actions:
                 seen.add(result)
                 yield result
             if assignor is not None and result[0].target_epoch == group.target_epoch:
-                return  # nothing was to be assigned
+                return  # no new target was due
 
 
 def _assignors(group: ConsumerGroup, bounds: ConsumerBounds) -> Iterator[Assignor | None]:
-    """One for each balanced assignment to the members that there can be after a heartbeat."""
+    """One assignor for each balanced assignment of the members after a heartbeat."""
     if bounds.slow_assignor and group.target_epoch > 0:
         yield None
     for choice in range(_most_choices(bounds)):
@@ -282,7 +282,7 @@ def _most_choices(bounds: ConsumerBounds) -> int:
 
 def _assignor_rules(bounds: ConsumerBounds) -> Iterator[Rule]:
     def computed(group: ConsumerGroup) -> Outcomes:
-        """A target that was called for, some time later (computeDelayedTargetAssignment)."""
+        """A delayed target assignment is computed (computeDelayedTargetAssignment)."""
         if group.members:
             for choice in range(_most_choices(bounds)):
                 yield (protocol.assign(group, _choosing(choice, bounds)),)
@@ -292,7 +292,7 @@ def _assignor_rules(bounds: ConsumerBounds) -> Iterator[Rule]:
 
 
 def _heard(consumer: ConsumerClient, answer: HeartbeatAnswer) -> ConsumerClient:
-    """Do as the coordinator says, or let go of everything and join again (MembershipManager)."""
+    """A response: the consumer takes its assignment, or revokes all and rejoins after an error."""
     if answer.error is Error.NONE:
         if answer.assignment in (None, consumer.assignment):
             return consumer._replace(epoch=answer.epoch)
@@ -300,11 +300,11 @@ def _heard(consumer: ConsumerClient, answer: HeartbeatAnswer) -> ConsumerClient:
     afresh = ConsumerClient(ids=consumer.ids, late=consumer.late, commit=consumer.commit)
     if answer.error in (Error.FENCED_INSTANCE_ID, Error.UNRELEASED_INSTANCE_ID):
         return afresh._replace(fenced=True)
-    return afresh._replace(member=consumer.member)  # fenced or unknown: it joins again with the id it has
+    return afresh._replace(member=consumer.member)  # fenced or unknown: it rejoins with its member id
 
 
 def _looks_old(request: ConsumerGroupHeartbeat, group: ConsumerGroup) -> bool:
-    """Whether a heartbeat of this epoch, with these partitions, cannot be the member's last one."""
+    """Whether a heartbeat with this epoch and these partitions cannot be the member's last one."""
     member = group.member(request.member)
     if member is None or request.epoch in (JOIN, member.epoch):
         return False
@@ -369,7 +369,7 @@ def _valid_stable_group(group: ConsumerGroup) -> bool:
 
 
 def _legal_target(group: ConsumerGroup, bounds: ConsumerBounds) -> bool:
-    """Of the members that it was computed for; who has left since has none."""
+    """The target assigns each partition to one of its members; a member that left has none."""
     given = [partition for _, its in group.target for partition in its]
     all_given = set(given) == set(range(bounds.partitions))
     return len(given) == len(set(given)) and (all_given or group.state() is not ConsumerGroupState.STABLE)
@@ -389,7 +389,7 @@ def _epochs_rise(before: ConsumerGroup, after: ConsumerGroup) -> bool:
 
 
 def _instances_are_released(before: ConsumerGroup, after: ConsumerGroup) -> bool:
-    """A member that comes back has another id, and the one before has said that it would."""
+    """A static member returns with a new id only after the old one left with epoch -2."""
     for was in before.members:
         now = after.of_instance(was.instance)
         if now is not None and now.id != was.id and was.epoch != LEAVE_FOR_A_WHILE:

@@ -1,4 +1,4 @@
-"""Which offsets a group has committed, who may commit, and what is pending in transactions (OffsetMetadataManager)."""
+"""Committed offsets of a group: OffsetCommit, TxnOffsetCommit, markers and OffsetFetch (OffsetMetadataManager)."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ Group: TypeAlias = ClassicGroup | ConsumerGroup
 ProducerId: TypeAlias = int
 NO_OFFSET = -1
 FIRST_VERSION_OF_EPOCHS = 9
-"""The version of OffsetCommit from which on members of the consumer protocol may use it."""
+"""The first OffsetCommit version that members of the consumer protocol may use (KIP-848)."""
 
 
 class OffsetCommit(NamedTuple):
-    """OffsetCommit, and TxnOffsetCommit where a producer is named."""
+    """OffsetCommit request, or TxnOffsetCommit if it has a producer."""
 
     offsets: tuple[tuple[Partition, int], ...]
     member: MemberId = UNKNOWN_MEMBER
     generation: int = NO_GENERATION
-    """Or the member epoch. Who is in no group gives -1, and no member: a simple consumer, or an administrator."""
+    """Or the member epoch; -1 without a member id is a simple consumer or an administrator."""
     instance: str | None = None
     producer: ProducerId | None = None
     version: int = FIRST_VERSION_OF_EPOCHS
@@ -61,17 +61,17 @@ class FetchedOffset(NamedTuple):
 
 
 class PendingOffset(NamedTuple):
-    """An offset that waits for the end of its transaction."""
+    """A transactional offset before its marker (pendingTransactionalOffsets)."""
 
     producer: ProducerId
     partition: Partition
     offset: int
     outdated: bool = False
-    """An offset was committed for its partition by a later record (OffsetAndMetadata.recordOffset)."""
+    """A later record has committed an offset for the same partition (OffsetAndMetadata.recordOffset)."""
 
 
 class Offsets(NamedTuple):
-    """What one group has committed."""
+    """Committed and pending offsets of one group."""
 
     committed: tuple[tuple[Partition, int], ...] = ()
     pending: tuple[PendingOffset, ...] = ()
@@ -82,7 +82,7 @@ class Offsets(NamedTuple):
 
 
 class CommitResult(NamedTuple):
-    """After a commit; the group may have come into being with it."""
+    """Result of a commit, which may have created the group."""
 
     group: Group | None
     offsets: Offsets
@@ -92,9 +92,12 @@ class CommitResult(NamedTuple):
 def commit(
     group: Group | None, offsets: Offsets, request: OffsetCommit, *, parameters: GroupParameters
 ) -> CommitResult:
-    """OffsetMetadataManager.commitOffset and commitTransactionalOffset: all of a request is taken, or nothing."""
+    """OffsetCommit, TxnOffsetCommit: all offsets of a request are committed, or none.
+
+    OffsetMetadataManager.commitOffset, commitTransactionalOffset.
+    """
     error = _refused(group, request, parameters)
-    if request.producer is not None and error is Error.STALE_MEMBER_EPOCH:  # producers do not know epochs of members
+    if request.producer is not None and error is Error.STALE_MEMBER_EPOCH:  # TxnOffsetCommit has no member epoch error
         error = Error.ILLEGAL_GENERATION
     if error is not Error.NONE:
         return CommitResult(group, offsets, error)
@@ -109,7 +112,7 @@ def commit(
 
 
 def end_transaction(offsets: Offsets, producer: ProducerId, *, committed: bool, parameters: GroupParameters) -> Offsets:
-    """The marker is in the log: pending offsets count, or are dropped (replayEndTransactionMarker)."""
+    """A marker commits or drops the producer's pending offsets (OffsetMetadataManager.replayEndTransactionMarker)."""
     if not committed and not parameters.guards(ABORT_DROPS_PENDING):
         committed = True
     own = tuple(entry for entry in offsets.pending if entry.producer == producer)
@@ -121,7 +124,7 @@ def end_transaction(offsets: Offsets, producer: ProducerId, *, committed: bool, 
 
 
 def fetch(group: Group | None, offsets: Offsets, request: OffsetFetch, *, parameters: GroupParameters) -> FetchedOffset:
-    """OffsetMetadataManager.fetchOffsets"""
+    """OffsetFetch of one partition (OffsetMetadataManager.fetchOffsets)."""
     if isinstance(group, ConsumerGroup) and request.member is not None:
         member = group.member(request.member)
         if member is None:
@@ -135,7 +138,7 @@ def fetch(group: Group | None, offsets: Offsets, request: OffsetFetch, *, parame
 
 
 def _store(offsets: Offsets, partition: Partition, offset: int, before: PendingOffset | None = None) -> Offsets:
-    """An offset counts, and with it what is pending for its partition in records before its own does not."""
+    """Commits an offset; pending offsets of earlier records for its partition become outdated."""
     earlier = offsets.pending[: offsets.pending.index(before)] if before in offsets.pending else offsets.pending
     later = offsets.pending[len(earlier) :]
     outdated = tuple(entry._replace(outdated=entry.outdated or entry.partition == partition) for entry in earlier)
@@ -144,7 +147,7 @@ def _store(offsets: Offsets, partition: Partition, offset: int, before: PendingO
 
 
 def _refused(group: Group | None, request: OffsetCommit, parameters: GroupParameters) -> Error:
-    """Why nothing of this is committed."""
+    """The error of a commit, or NONE."""
     if group is None:
         return _refused_without_group(request, parameters)
     if isinstance(group, ClassicGroup):
@@ -153,8 +156,11 @@ def _refused(group: Group | None, request: OffsetCommit, parameters: GroupParame
 
 
 def _refused_without_group(request: OffsetCommit, parameters: GroupParameters) -> Error:
-    """Whoever names no generation makes a group. The old coordinator makes one for every producer, and then looks for
-    the member in it (GroupCoordinator.handleCommitOffsets, handleTxnCommitOffsets)."""
+    """A commit without generation creates the group; with one, there is no such member.
+
+    The old coordinator creates a group for every TxnOffsetCommit, and then misses the member in it
+    (GroupCoordinator.handleCommitOffsets, handleTxnCommitOffsets).
+    """
     if request.generation < 0:
         return Error.NONE
     if not parameters.new_coordinator:
@@ -168,7 +174,10 @@ def _anonymous(request: OffsetCommit) -> bool:
 
 
 def _refused_by_classic(group: ClassicGroup, request: OffsetCommit, parameters: GroupParameters) -> Error:
-    """ClassicGroup.validateOffsetCommit; members of the last generation may still commit while the next is prepared."""
+    """Validation in a classic group; members of the last generation may commit while the next is prepared.
+
+    ClassicGroup.validateOffsetCommit.
+    """
     transactional = request.producer is not None
     if request.generation < 0 and group.state is GroupState.EMPTY:
         return Error.NONE
@@ -186,7 +195,7 @@ def _refused_by_classic(group: ClassicGroup, request: OffsetCommit, parameters: 
 
 
 def _refused_by_consumer(group: ConsumerGroup, request: OffsetCommit, parameters: GroupParameters) -> Error:
-    """ConsumerGroup.validateOffsetCommit"""
+    """Validation in a consumer group (ConsumerGroup.validateOffsetCommit)."""
     transactional = request.producer is not None
     if request.generation < 0 and not group.members:
         return Error.NONE
@@ -208,7 +217,7 @@ def _refused_by_consumer(group: ConsumerGroup, request: OffsetCommit, parameters
 
 
 def _held_since(member: ConsumerMember, partition: Partition, epoch: int, parameters: GroupParameters) -> bool:
-    """Whether the member has had this partition ever since that epoch (createAssignmentEpochValidator, KIP-1251)."""
+    """Whether the member has had this partition since that member epoch (createAssignmentEpochValidator, KIP-1251)."""
     since = dict(member.revoking | member.assigned).get(partition)
     if not parameters.guards(ASSIGNMENT_EPOCH_OF_COMMIT):
         return True

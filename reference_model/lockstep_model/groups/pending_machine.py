@@ -1,6 +1,6 @@
-"""Offsets that are committed in transactions, beside plain commits, with markers that take their time, and readers.
+"""Transactional offset commits beside plain ones, with delayed markers and OffsetFetch.
 
-Every commit has a higher offset than those whose records come before its own. One group, one partition.
+Each commit has a higher offset than commits of earlier records. One group, one partition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GROUP = ClassicGroup()
 
 
 class Transaction(StrEnum):
-    """How far a producer's transaction is."""
+    """State of a producer's transaction."""
 
     NONE = "none"
     OPEN = "open"
@@ -45,17 +45,19 @@ class Transaction(StrEnum):
 
 
 class OffsetProducer(NamedTuple):
+    """A transactional producer that sends offsets."""
+
     transaction: Transaction = Transaction.NONE
     offset: int = NO_OFFSET
-    """The last that it sent in the transaction."""
+    """The last offset that it sent in the transaction."""
 
 
 DecidedOffsets: TypeAlias = frozenset[int]
-"""The offsets that count by right."""
+"""Offsets of plain commits and of transactions whose EndTxn committed."""
 
 
 class OffsetReading(NamedTuple):
-    """What a reader saw, and the newest offset that counted by right when it did."""
+    """An OffsetFetch response, with the newest decided offset at that time."""
 
     answer: FetchedOffset = FetchedOffset(Error.NONE)
     newest: int = NO_OFFSET
@@ -66,7 +68,7 @@ OFFSETS, COUNT, DECIDED, READING, FIRST_PRODUCER = range(5)
 
 
 def pending_machine(parameters: GroupParameters, *, producers: int = 2, commits: int = 4) -> Machine:
-    """So many producers and a plain consumer, which commit so often in all."""
+    """Producers and a plain consumer, with this many commits in all."""
     actions = _Actions(parameters, commits)
     return Machine(
         initial=(Offsets(), 0, frozenset(), OffsetReading(), *(OffsetProducer() for _ in range(producers))),
@@ -104,7 +106,7 @@ class _Actions(NamedTuple):
                 yield OffsetProducer(Transaction.OPEN, count), after, count + 1
 
         def decides(transaction: OffsetProducer, decided: DecidedOffsets) -> Outcomes:
-            """EndTxn; from here on the offset counts by right, or never will."""
+            """EndTxn: the offset is decided, or dropped for good."""
             if transaction.transaction is Transaction.OPEN:
                 yield transaction._replace(transaction=Transaction.ABORTING), decided
                 yield transaction._replace(transaction=Transaction.COMMITTING), decided | {transaction.offset}

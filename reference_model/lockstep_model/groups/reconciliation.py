@@ -1,7 +1,8 @@
-"""How one member of the consumer protocol moves towards its target (CurrentAssignmentBuilder).
+"""Reconciliation of one member of the consumer protocol towards its target (CurrentAssignmentBuilder).
 
-assigned, not in the target   ->  to be revoked: the epoch stays until the member no longer owns it
-in the target, not assigned   ->  assigned once nobody else has it, with the target's epoch
+assigned, not in the target -> to be revoked: the member epoch stays until the member no longer owns it
+
+in the target, not assigned -> assigned once no other member has it, with the target's epoch
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lockstep_model.groups.parameters import GroupParameters
 
 
 class MemberState(StrEnum):
-    """MemberState"""
+    """Reconciliation state of a member (MemberState)."""
 
     STABLE = "stable"
     UNREVOKED_PARTITIONS = "unrevoked-partitions"
@@ -28,7 +29,7 @@ AssignedPartitions: TypeAlias = frozenset[tuple[Partition, int]]
 
 
 class ConsumerMember(NamedTuple):
-    """One member, as the coordinator has it (ConsumerGroupMember)."""
+    """A member as the coordinator keeps it (ConsumerGroupMember)."""
 
     id: MemberId
     instance: str | None = None
@@ -38,10 +39,10 @@ class ConsumerMember(NamedTuple):
     state: MemberState = MemberState.STABLE
     assigned: AssignedPartitions = frozenset()
     revoking: AssignedPartitions = frozenset()
-    """What it was told to revoke and may still own."""
+    """Partitions to revoke that the member may still own (partitionsPendingRevocation)."""
 
     def holds(self, partition: Partition) -> bool:
-        """Whether nobody else may have this partition."""
+        """Whether no other member may be assigned this partition."""
         return any(held == partition for held, _ in self.assigned | self.revoking)
 
 
@@ -58,7 +59,10 @@ def reconcile(
     free: Callable[[Partition], bool],
     parameters: GroupParameters,
 ) -> ConsumerMember:
-    """One step of a member that says what it owns, or nothing of it, towards its target."""
+    """One reconciliation step; `owned` is None if the heartbeat has no topicPartitions.
+
+    CurrentAssignmentBuilder.build.
+    """
     epoch = member.epoch
     if member.state is MemberState.STABLE and epoch == target_epoch:
         return member
@@ -84,7 +88,10 @@ def reconcile(
 
 
 def _must_revoke(revoking: AssignedPartitions, owned: Partitions | None, parameters: GroupParameters) -> bool:
-    """Whether the member may still own some of these: it does until it says that it does not."""
+    """Whether the member may still own some of these: it does until a heartbeat without them.
+
+    ownsRevokedPartitions.
+    """
     if not revoking or not parameters.guards(REVOKE_BEFORE_ADVANCE):
         return False
     return owned is None or bool(owned & partitions(revoking))

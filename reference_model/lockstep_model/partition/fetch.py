@@ -26,7 +26,7 @@ class Isolation(Enum):
     READ_COMMITTED = auto()
     """Up to the last stable offset."""
     LOG_END = auto()
-    """Up to the log end offset: followers, and the replica id -3 (FetchRequest.FUTURE_LOCAL_REPLICA_ID; FetchIsolation.of)."""
+    """Up to the log end offset: followers, and replica id -3 (FetchRequest.FUTURE_LOCAL_REPLICA_ID)."""
 
 
 class Fetch(NamedTuple):
