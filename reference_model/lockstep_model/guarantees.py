@@ -1,8 +1,8 @@
-"""The promises that a run is judged by, and when Kafka makes them.
+"""Kafka's guarantees that a run is judged by, and the conditions under which Kafka gives them.
 
-Each guarantee has rows: the first one whose condition is true of a configuration, and of what happened under it, says
-whether Kafka promises the guarantee there, and why. kafka-semantics.md §2.3 has the conditions for safety. GUARANTEES
-are those that runs are judged by today, FURTHER those of transactions and groups.
+Each guarantee has rows. The first row whose condition is true of the configuration and the faults says whether Kafka
+gives the guarantee there, and why. kafka-semantics.md §2.3 has the conditions for safety. GUARANTEES are those that
+runs are judged by today, FURTHER those of transactions and groups.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ACKS_ALL = -1
 
 
 class Obligation(StrEnum):
-    """What Kafka owes: a guarantee broken where it must hold is a violation, elsewhere it is permitted."""
+    """Whether Kafka must keep a guarantee: broken where it must hold, it is a violation, elsewhere permitted."""
 
     HELD = "held"
     PERMITTED = "permitted"  # to be broken
@@ -24,7 +24,7 @@ class Obligation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What one writer and its topic were configured to; what nobody says is Kafka's default."""
+    """Settings of one producer, its topic and its readers; the defaults are Kafka's."""
 
     acks: int = ACKS_ALL
     idempotent: bool = True
@@ -33,43 +33,43 @@ class Configuration:
     unclean: bool = False
     """unclean.leader.election.enable"""
     elr: bool = False
-    """Whether the cluster keeps eligible leader replicas (KIP-966)."""
+    """Whether the cluster has eligible leader replicas (KIP-966)."""
     read_committed: bool = False
     """isolation.level of the reader"""
     resets: bool = False
-    """Whether auto.offset.reset has the reader go on somewhere else when its position is gone."""
+    """Whether auto.offset.reset moves a consumer whose position is out of range."""
     transaction_version: int = 2
-    """As writers use it: 2 only with a client and a cluster that know it (KIP-890)."""
+    """As producers use it: 2 only if both client and cluster support it (KIP-890)."""
     verified: bool = True
-    """transaction.partition.verification.enable, and a broker that knows it (from 3.6)"""
+    """transaction.partition.verification.enable, on a broker that has it (KIP-890 part 1, from 3.6)."""
     assignment_epochs: bool = False
-    """Whether members of a group may commit with earlier epochs (KIP-1251: the consumer protocol from 4.3 on)."""
+    """Whether group members may commit with earlier member epochs (KIP-1251: consumer protocol from 4.3 on)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What happened to the replicas of one partition, and to a writer, as far as it was seen."""
+    """What happened to the replicas of one partition and to a producer, as far as it was observed."""
 
     elections: int | None = None
-    """How often another leader may have been elected; None when nobody watched."""
+    """How many times another leader may have been elected; None without observation."""
     unclean: bool = False
-    """Whether somebody had a leader elected from outside the ISR, whatever the configuration says."""
+    """Whether an unclean election was requested (ElectLeaders, KIP-460), whatever the configuration says."""
     crashed: int = 0
-    """The most brokers that at any one time had died without a shutdown and were not back in the ISR."""
+    """The most brokers that at one time were down uncleanly and not back in the ISR."""
     lossy: int = 0
-    """The same, of those that lost the end of their logs with it, as in a power cut; SIGKILL alone loses nothing."""
+    """The same, of brokers that lost the end of their logs, as in a power loss; SIGKILL alone loses nothing."""
     isr_cut: bool = False
-    """Whether there was an ISR of which all members lost the ends of their logs at once."""
+    """Whether all members of an ISR lost the end of their logs at once."""
     given_up: bool = False
-    """Whether, while a record was on its way, its writer gave up another one without knowing its outcome."""
+    """Whether the producer gave up another record, with unknown outcome, while this one was in flight."""
     delayed: bool = False
-    """Whether a request may have come to a broker after its sender had given it up: over a slow or cut link, or to a
-    broker that was paused."""
+    """Whether a request may have reached a broker after its sender gave it up: over a slow or cut link, or at a paused
+    broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """Whether a guarantee must hold, and the reason as half a sentence."""
+    """Whether a guarantee must hold, with the reason as half a sentence."""
 
     required: Obligation
     reason: str
@@ -77,7 +77,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One condition of a guarantee; `because` may name fields of the configuration and of the faults."""
+    """One condition of a guarantee; `because` may name fields of the configuration and the faults."""
 
     when: Callable[[Configuration, Faults], bool]
     required: Obligation
@@ -86,17 +86,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """A named promise. Broken where the condition holds it is a violation, elsewhere it is permitted."""
+    """A named guarantee: broken where its condition holds it is a violation, elsewhere it is permitted."""
 
     name: str
     promise: str
     condition: str
     rows: tuple[Row, ...] = ()
     to_readers: bool = False
-    """Whether whoever reads a record is promised as much as a writer with acks=all."""
+    """Whether a consumer that read a record has the same guarantee as a producer with acks=all."""
 
     def required(self, configuration: Configuration, faults: Faults) -> Requirement:
-        """What Kafka owes under this configuration, after these faults."""
+        """Whether Kafka must keep the guarantee with this configuration, after these faults."""
         for row in self.rows:
             if row.when(configuration, faults):
                 words = {"copies": _copies(configuration.min_isr), "configuration": configuration, "faults": faults}
@@ -109,12 +109,12 @@ def _copies(number: int) -> str:
 
 
 def _moved(faults: Faults) -> bool:
-    """Whether another replica may have become the leader."""
+    """Whether another replica may have become leader."""
     return faults.elections is None or faults.elections > 0
 
 
 def _one_of_many(configuration: Configuration) -> bool:
-    """Whether the promised copy is one that another replica's may replace."""
+    """Whether acks=1 acknowledged one copy among several replicas."""
     return configuration.acks == 1 and configuration.replication != 1
 
 
@@ -158,7 +158,7 @@ COMMITTED_STAYS = (
         because="acks=all promises {copies}, one of which always leads",
     ),
 )
-"""Whether what acks=all acknowledged, or somebody read, stays where it is, whatever its writer asked for."""
+"""Whether a committed record (acknowledged with acks=all, or read) keeps its offset, whatever acks its producer had."""
 
 
 STAYS = (
@@ -184,11 +184,11 @@ STAYS = (
     ),
     *COMMITTED_STAYS,
 )
-"""Whether what was acknowledged stays where it is."""
+"""Whether an acknowledged record keeps its offset."""
 
 
 def _where_it_resets(row: Row) -> Row:
-    """The same for a reader that is not told when its position is gone."""
+    """The row for a consumer that is reset silently when its position is out of range."""
     return replace(row, when=lambda configuration, faults: configuration.resets and row.when(configuration, faults))
 
 
@@ -196,13 +196,13 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         name="no-lost-acks",
         promise="Every acknowledged record is in its partition when the partition is read to its end.",
-        condition="The writer asked for acks=all, or somebody had read the record, without unclean elections and with"
+        condition="The writer asked for acks=all, or a consumer had read the record, without unclean elections and with"
         " fewer than min.insync.replicas replicas cut back; or the writer asked for acks=1, and the leader stayed.",
         rows=STAYS,
     ),
     Guarantee(
         name="one-value-per-offset",
-        promise="An offset holds one record, the same for everybody, and it is the one that was acknowledged there.",
+        promise="An offset holds one record, the same for all consumers, and it is the one that was acknowledged there.",
         condition="Of values that were read or acknowledged, as far as no-lost-acks is promised for them.",
         rows=STAYS,
         to_readers=True,
@@ -299,7 +299,7 @@ FURTHER: tuple[Guarantee, ...] = (
     Guarantee(
         name="commits-in-order",
         promise="A member's committed offset is not overwritten by one of a member that had the partition before it.",
-        condition="Nobody commits with an earlier epoch (KIP-1251), or no commit was late.",
+        condition="No member commits with an earlier epoch (KIP-1251), or no commit was late.",
         rows=(
             Row(
                 when=lambda configuration, faults: configuration.assignment_epochs and faults.delayed,
@@ -310,6 +310,6 @@ FURTHER: tuple[Guarantee, ...] = (
         ),
     ),
 )
-"""Promises that no run is judged by yet; their names are those of the bugs that simulated histories can have."""
+"""Guarantees that no run is judged by yet; their names are those of the bugs in simulated histories."""
 
 NAMED: dict[str, Guarantee] = {guarantee.name: guarantee for guarantee in GUARANTEES}

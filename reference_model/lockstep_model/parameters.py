@@ -1,4 +1,4 @@
-"""What differs between versions, modes and settings of Kafka, as far as the model's rules look at it."""
+"""Differences between Kafka versions, modes and settings that the model's rules depend on."""
 
 from __future__ import annotations
 
@@ -13,73 +13,73 @@ TRANSACTION_FEATURE = "transaction.version"
 
 
 class Mode(StrEnum):
-    """Who keeps the metadata, and how brokers learn of it."""
+    """Where the metadata is kept: ZooKeeper (LeaderAndIsr requests) or the KRaft metadata log."""
 
     ZK = "zk"
     KRAFT = "kraft"
 
 
 class ReassignmentEnds(StrEnum):
-    """KRaft: who must be in the ISR for a reassignment to end (PartitionReassignmentReplicas)."""
+    """KRaft: the replicas that must be in the ISR for a reassignment to complete (PartitionReassignmentReplicas)."""
 
     ADDED = "all that were added"
     """Before 3.8."""
     ALL = "all that stay, and all that were added"
     """From 3.8 on (KAFKA-15665)."""
     ADDED_UNLESS_FEWER = "all that were added, and all that stay where there are fewer than before"
-    """From 4.2 or 4.3 on (KAFKA-19975): read in 4.3.1, and not in 4.1.2."""
+    """From 4.2 or 4.3 on (KAFKA-19975): read in 4.3.1, and absent in 4.1.2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """One Kafka, one topic. What is not said is what Kafka 4.1 and later do by default."""
+    """One cluster and one topic. Defaults are those of Kafka 4.1 and later."""
 
     mode: Mode = Mode.KRAFT
     hw_gate: bool = True
-    """The high watermark stays where it is while the ISR is smaller than min.insync.replicas (KIP-966, from 3.7)."""
+    """The high watermark does not advance while the ISR is smaller than min.insync.replicas (KIP-966, from 3.7)."""
     min_isr_within_replicas: bool = True
-    """min.insync.replicas counts for no more than there are replicas (Partition.effectiveMinIsr, from 3.7)."""
+    """The effective min.insync.replicas is at most the replica count (Partition.effectiveMinIsr, from 3.7)."""
     epoch_bump_on_isr_shrink: bool = False
-    """The leader epoch rises when the controller takes a broker out of the ISR, though the leader stays (ZooKeeper,
+    """The leader epoch rises when the controller removes a broker from the ISR, even if the leader stays (ZooKeeper,
     and KRaft before metadata version 3.6)."""
     elr: bool = True
     """The controller keeps eligible leader replicas (KIP-966)."""
     transaction_version: int = 2
-    """0 and 1: epochs rise only in InitProducerId; 2: with every end of a transaction (KIP-890). What a client asks for
-    goes by the versions of its own requests (`transactions.versions`)."""
+    """0 and 1: InitProducerId bumps the producer epoch; 2: every EndTxn does too (KIP-890). A client's own version
+    follows from its request versions (`transactions.versions`)."""
     transaction_verification: bool = True
-    """transaction.partition.verification.enable: a leader asks the coordinator before a transaction begins on it
-    (KIP-890 part 1, from 3.6)."""
+    """transaction.partition.verification.enable: the leader verifies with the coordinator the first batch of a
+    transaction (KIP-890 part 1, from 3.6)."""
     abortable_errors: bool = True
-    """Clients as new as this Kafka are told TRANSACTION_ABORTABLE (KIP-890, from 3.8: Produce version 11)."""
+    """Clients of this version get TRANSACTION_ABORTABLE (KIP-890, from 3.8: Produce version 11)."""
     transactions_of_4: bool = True
-    """As from 4.0 on, whatever the transaction version: a batch's epoch is looked at before its verification, a
-    transaction counts as open for its own epoch only, and partitions are added by nobody while markers are written."""
+    """From 4.0 on, in any transaction version: the producer epoch is validated before the verification guard, a
+    transaction is ongoing for its own epoch only, and no partition is added while markers are written."""
     first_sequence: bool = True
-    """A transaction of version 2 begins with sequence 0 where nothing is known of its producer (ProducerAppendInfo; in
-    4.1.2, and not in 4.0.2)."""
+    """A version 2 transaction of a producer id without state must begin with sequence 0 (ProducerAppendInfo; in 4.1.2,
+    and not in 4.0.2)."""
     coordinator_reloads: bool = False
-    """A transaction coordinator loads its log again, in the epoch that it has, whenever the controller changes anything
-    about its partition, the ISR too (TopicDelta.localChanges: KRaft before 3.8, KAFKA-15468)."""
+    """A transaction coordinator reloads its partition, in its present epoch, on any change of it, of the ISR too
+    (TopicDelta.localChanges: KRaft before 3.8, KAFKA-15468)."""
     strict_markers: bool = True
-    """A marker that ends a transaction of version 2 has a higher epoch than its records (KIP-1228; in 4.3.1, and not in
-    4.1.2, which takes an equal one)."""
+    """The marker of a version 2 transaction has a higher producer epoch than its records (KIP-1228; in 4.3.1, and not
+    in 4.1.2, which accepts an equal one)."""
     new_incarnation_leaves_isr: bool = True
-    """A broker that registers as a new process leaves the ISR, with or without ELR (KAFKA-18106, from 4.0)."""
+    """A broker that registers as a new incarnation leaves the ISR, with or without ELR (KAFKA-18106, from 4.0)."""
     session_outlasts_fencing: bool = True
-    """A broker's next process is refused until its session's time has passed, though it left in good order and is
-    fenced (BrokerHeartbeatTracker, from 4.0); before that only while it is not fenced."""
+    """A new incarnation is refused until the broker's session times out, even after a clean shutdown that fenced it
+    (BrokerHeartbeatTracker, from 4.0); before, only while the broker is not fenced."""
     reassignment_ends: ReassignmentEnds = ReassignmentEnds.ADDED_UNLESS_FEWER
     unclean: bool = False
-    """unclean.leader.election.enable, where it counts: KRaft before 3.9 does not look at it."""
+    """unclean.leader.election.enable, where it has an effect: KRaft before 3.9 ignores it."""
     min_isr: int = 1
     replication: int = 3
     groups: GroupParameters = field(default_factory=GroupParameters)
     dropped: frozenset[str] = field(default=frozenset())
-    """Guards that a mutant does without; see `mutants`."""
+    """Guards that a mutant leaves out; see `mutants`."""
 
     def guards(self, guard: str) -> bool:
-        """Whether this guard is there, which it is in all but the mutant that is named after it."""
+        """Whether this guard is in force, as in all but the mutant of its name."""
         return guard not in self.dropped
 
 
@@ -92,9 +92,9 @@ def parameters_for(
     min_isr: int = 1,
     replication: int = 3,
 ) -> Parameters:
-    """What this version does in this mode, on a cluster that was formatted with it and with these feature levels.
+    """Parameters of a Kafka version in this mode, on a cluster formatted with it and with these feature levels.
 
-    A cluster that was upgraded keeps its old feature levels until they are raised: give them.
+    An upgraded cluster keeps its old feature levels until they are raised: pass them.
     """
     release = tuple(int(part) for part in version.partition("-")[0].split(".")[:2])
     kraft = Mode.ZK if mode == Mode.ZK else Mode.KRAFT

@@ -1,8 +1,8 @@
-"""Exhaustive search: every state that a machine can reach, breadth first, and the shortest way to what must not be.
+"""Exhaustive breadth-first search of a machine's states, with a shortest trace to each broken invariant.
 
-A rule's effect depends on the few parts that it reads, so it is worked out once for each combination of their values,
-and after that a step of the search is arithmetic: states are packed into one integer each, every value of a part
-having a number, and what a rule does to the parts that it reads is a difference between two such integers.
+A rule's effect depends on the few parts that it reads, so it is computed once for each combination of their values.
+After that a search step is arithmetic: each value of a part has a number, a state is packed into one integer, and the
+effect of a rule is the difference of two such integers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from lockstep_model.state_machine import Invariant, Machine, Part, Rule, State, 
 T = TypeVar("T")
 
 WIDTH = 24
-"""Bits for each part: how many different values one part may have."""
+"""Bits of a part in a packed state: they limit the number of different values."""
 NUMBER = (1 << WIDTH) - 1
 
 
 class TooManyValues(Exception):
-    """A part has more different values than fit into its bits."""
+    """Parts have more different values than WIDTH allows."""
 
 
 class Packing:
-    """States as integers: a number for each value of a part, in the order in which they come up."""
+    """States packed into integers: each value of a part has a number, in the order of first use."""
 
     def __init__(self) -> None:
         self.values: list[Part] = []
@@ -45,7 +45,7 @@ class Packing:
         return sum(self.number(part) << place * WIDTH for place, part in enumerate(state))
 
     def settle(self, known: int, values: Sequence[Part]) -> dict[int, int]:
-        """Number all but the first `known` values anew, in this order; returns which numbers changed, and to what."""
+        """Renumbers all but the first `known` values in this order; returns the numbers that changed, old to new."""
         before = self.values[known:]
         for part in before:
             del self._numbers[type(part), part]
@@ -56,38 +56,38 @@ class Packing:
         return {old: new for old, new in numbers if old != new}
 
     def unpack(self, packed: int, places: Iterable[int]) -> State:
-        """The parts of a packed state, or some of them."""
+        """All parts of a packed state, or some of them."""
         values = self.values
         return tuple([values[packed >> place * WIDTH & NUMBER] for place in places])
 
 
 class Violation(NamedTuple):
-    """The first time that an invariant was broken: after how many actions, which, and where each of them led."""
+    """The first violation of an invariant: its depth, the actions that lead to it, and their states."""
 
     depth: int
     trace: tuple[str, ...]
     states: tuple[State, ...] = ()
-    """One more than there are actions: the first is where the machine begins."""
+    """One more than actions: the first is the machine's initial state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
-    """What a search found."""
+    """Result of a search."""
 
     states: int
     generated: int
     diameter: int
     violations: dict[str, Violation]
     complete: bool
-    """Whether there was nothing left to search, within the bounds of the machine."""
+    """Whether every state within the machine's bounds was reached."""
 
 
 Steps: TypeAlias = tuple[int, ...]
-"""A packed state that is known, and what follows from it to where an invariant is broken."""
+"""A packed state that is known, and the states that follow it to the violation."""
 
 
 class Progress(NamedTuple):
-    """How far a search is."""
+    """Progress of a search."""
 
     depth: int
     states: int
@@ -95,7 +95,7 @@ class Progress(NamedTuple):
 
 
 class Expansion:
-    """One machine's rules over packed states: what each does is worked out when it first comes up, and then known."""
+    """A machine's rules over packed states; each effect is computed at first use and then cached."""
 
     def __init__(self, machine: Machine, *, symmetric: bool = False, invariants: Iterable[str] | None = None) -> None:
         self.machine = machine
@@ -113,14 +113,14 @@ class Expansion:
         self._unsure: list[tuple[Effects, int]] = []
 
     def pack(self, state: State) -> int:
-        """The number that stands for this state, and under symmetry for all that mean the same."""
+        """The number of this state; under symmetry, the one number of all equivalent states."""
         return self._known_as(self.packing.pack(state))
 
     def _known_as(self, packed: int) -> int:
         return packed if self._canonical is None else self._canonical(packed)
 
     def expand(self, frontier: Iterable[int], seen: dict[int, int]) -> dict[int, int]:
-        """The states that follow from these and are not among those seen, each with one that it follows from."""
+        """The successors of these states that were not seen before, each with one predecessor."""
         found: dict[int, int] = {}
         canonical, places, readers = self._canonical, self._active.places, self._active.readers
         generated = 0
@@ -143,7 +143,7 @@ class Expansion:
         return found
 
     def _learn(self, rules: Sequence[Rule], effects: Effects, mask: int, state: int) -> tuple[int, ...]:
-        """What these rules, which read the same places, change in such a state."""
+        """Computes the effects of these rules, which read the same parts, in this state."""
         reads = rules[0].reads
         before = self.packing.unpack(state, reads)
         differences = []
@@ -165,7 +165,7 @@ class Expansion:
         return effects[state & mask]
 
     def _look_at_step(self, state: int, successor: int) -> None:
-        """Note the invariants of transitions that this step breaks."""
+        """Records the transition invariants that this step breaks."""
         for one in self._transitions:
             if (state ^ successor) & mask_of([one.place]):
                 was, now = (self.packing.unpack(each, [one.place])[0] for each in (state, successor))
@@ -177,18 +177,18 @@ class Expansion:
         return {name: (state,) for name, state in self._checks.broken(states).items()}
 
     def await_agreement(self) -> None:
-        """From now on others number values too: the numbers of what comes up in an expansion are provisional."""
+        """From now on several searchers number values: numbers of new values are provisional."""
         self._agreed = len(self.packing.values)
 
     @property
     def provisional(self) -> list[Part]:
-        """The values that came up since all agreed."""
+        """The values that were numbered since the last agreement."""
         return self.packing.values[self._agreed :]
 
     def agree(self, values: Sequence[Part], found: dict[int, int]) -> dict[int, int]:
-        """Take these numbers, which all searchers of one machine take, for what came up with any of them.
+        """Takes the numbers that all searchers of one machine agreed on for new values.
 
-        Returns what was found in these numbers; effects that were learned with other numbers are forgotten.
+        Returns the found states in these numbers; effects cached with other numbers are dropped.
         """
         changed = self.packing.settle(self._agreed, values)
         unsure, self._unsure = self._unsure, []
@@ -205,7 +205,7 @@ class Expansion:
         return {self._again(state, changed): parent for state, parent in found.items()}
 
     def _again(self, packed: int, changed: dict[int, int]) -> int:
-        """A packed state in other numbers."""
+        """A packed state in the new numbers."""
         for place in range(len(self.machine.initial)):
             number = packed >> place * WIDTH & NUMBER
             if number in changed:
@@ -213,7 +213,7 @@ class Expansion:
         return self._known_as(packed)
 
     def violation(self, depth: int, path: Sequence[int]) -> Violation:
-        """How these states come about. Under symmetry the brokers keep their names on the way."""
+        """The actions and states of this path. Under symmetry the brokers keep their names along it."""
         names = []
         states = [self.machine.initial]
         for packed in path[1:]:
@@ -224,15 +224,15 @@ class Expansion:
 
 
 Effects: TypeAlias = dict[int, tuple[int, ...]]
-"""By the packed parts that are read, the differences that they lead to."""
+"""Differences that the rules add to a state, by the packed parts that they read."""
 Readers: TypeAlias = list[tuple[int, Effects, Sequence[Rule]]]
-"""The mask of the parts that are read, what is known by their values, and the rules that read them."""
+"""Mask of the parts read, the cached effects by their values, and the rules that read them."""
 
 
 class _ActiveRules:
-    """Which rules can happen in a state, as far as the guards of its single parts tell.
+    """The rules that the guards of single parts allow in a state.
 
-    Each rule has a bit, and each value of a part the bits of those rules that it allows.
+    Each rule has a bit, and each value of a part has the bits of the rules that it allows.
     """
 
     def __init__(self, rules: Iterable[Rule], packing: Packing) -> None:
@@ -261,12 +261,12 @@ class _ActiveRules:
 
 
 def _guards(rule: Rule) -> Iterator[tuple[int, Callable[[Part], bool]]]:
-    """What a rule says of single parts, and of which."""
+    """The guards of a rule on single parts, each with its index."""
     return ((place, guard) for place, guard in zip(rule.reads, rule.guards, strict=False) if guard is not always)
 
 
 class _Memo(dict[int, T]):
-    """Finds out what it does not hold yet."""
+    """A cache that computes missing entries."""
 
     def __init__(self, find_out: Callable[[int], T]) -> None:
         self._find_out = find_out
@@ -277,7 +277,7 @@ class _Memo(dict[int, T]):
 
 
 class _Checks:
-    """Invariants, by the places that they read: each combination of values there is looked at once."""
+    """Invariants by the parts that they read: each combination of values is checked once."""
 
     def __init__(self, invariants: Iterable[Invariant], packing: Packing) -> None:
         self._packing = packing
@@ -296,7 +296,7 @@ class _Checks:
         ]
 
     def broken(self, states: Collection[int]) -> dict[str, int]:
-        """The invariants that are broken for the first time, each with the first of these states that breaks it."""
+        """Invariants that are broken for the first time, each with the first of these states that breaks it."""
         new: dict[int, set[int]] = {}
         failed: dict[str, list[tuple[int, int]]] = {}
         for group in self._groups:
@@ -325,23 +325,23 @@ class _Checks:
 
 @dataclass(slots=True, kw_only=True)
 class _Readers:
-    """The invariants of the same places."""
+    """Invariants that read the same parts."""
 
     mask: int
     wider: list[int]
-    """The masks of those that read these places and more."""
+    """Masks of invariants that read these parts and more."""
     invariants: list[Invariant]
     seen: set[int] = field(default_factory=set)
-    """The packed values that were looked at."""
+    """Packed values that were checked."""
 
 
 def mask_of(places: Iterable[int]) -> int:
-    """The bits of a packed state that are the parts at these places."""
+    """The bits of a packed state that hold these parts."""
     return sum(NUMBER << place * WIDTH for place in places)
 
 
 class _CanonicalStates:
-    """Of all states that are the same but for the names of replicas, the one with the smallest number."""
+    """Of all states that differ only in the names of replicas, the one with the smallest number."""
 
     def __init__(self, symmetry: Symmetry | None, packing: Packing, parts: int) -> None:
         if symmetry is None:
@@ -356,7 +356,7 @@ class _CanonicalStates:
 
     @staticmethod
     def _place(symmetry: Symmetry, names: tuple[int, ...], place: int) -> int:
-        """Where the part at this place goes: a replica's part to the place of the one whose name it takes."""
+        """The index that a part moves to: a replica's part takes the index of the replica whose name it takes."""
         return symmetry.places[names[symmetry.places.index(place)]] if place in symmetry.places else place
 
     def forget(self) -> None:
@@ -376,12 +376,12 @@ class _CanonicalStates:
 
 
 def names_of(machine: Machine) -> list[str]:
-    """The invariants of a machine, each once."""
+    """The names of a machine's invariants, each once."""
     return list(dict.fromkeys(invariant.name for invariant in machine.invariants))
 
 
 class Search:
-    """Everything that a machine can reach within so many actions as were taken so far, and what is broken there."""
+    """All states of a machine up to the present depth, and the invariants that they break."""
 
     def __init__(self, machine: Machine, *, symmetric: bool = False, invariants: Iterable[str] | None = None) -> None:
         self.expansion = Expansion(machine, symmetric=symmetric, invariants=invariants)
@@ -395,11 +395,11 @@ class Search:
         self.take(0, {start: start})
 
     def advance(self) -> None:
-        """Take one more action, everywhere at the frontier."""
+        """Searches one level deeper."""
         self.take(self.depth + 1, self.expansion.expand(self.frontier, self.parents))
 
     def take(self, depth: int, found: dict[int, int]) -> None:
-        """These states are new at this depth: keep them, and note what they break."""
+        """Keeps the new states of this depth and records the invariants that they break."""
         self.parents.update(found)
         self.frontier = found
         if found:
@@ -408,7 +408,7 @@ class Search:
             self.broken.setdefault(name, (depth, steps))
 
     def path_to(self, state: int) -> list[int]:
-        """The states from the first one to this one, which the search went through."""
+        """The states of the search from the initial one to this one."""
         path = [state]
         while self.parents[path[-1]] != path[-1]:
             path.append(self.parents[path[-1]])
@@ -423,7 +423,7 @@ def explore(
     invariants: Iterable[str] | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Exploration:
-    """Search everything that this machine can reach, or what it can within so many actions."""
+    """Searches all states of this machine, or those up to a depth."""
     search = Search(machine, symmetric=symmetric, invariants=invariants)
     while search.frontier and search.depth != depth:
         search.advance()

@@ -1,12 +1,11 @@
-"""What a state machine is here: a state of a few parts, and rules that each look at some of them.
+"""State machines: a state of a few parts, and rules that each read some of them.
 
-A *part* is an immutable, hashable value, as the log of one replica. A *state* is a tuple of parts, each at its place. A
-*rule* is one action of a specification, bound to certain places: it is given the parts that it reads, checks its guard,
-and yields what stands in their place afterwards, once for each way in which it can happen, and not at all where the
-guard does not hold. It sees nothing else and changes nothing else, so it can be checked by reading it alone, and its
-effect on the same few parts need be worked out only once.
+A *part* is an immutable, hashable value, such as the log of one replica. A *state* is a tuple of parts. A *rule* is one
+action of a specification, bound to the indexes of certain parts: it gets these parts, checks its guard, and yields the
+parts afterwards, once for each outcome, and nothing if the guard is false. A rule reads and changes no other part, so
+it can be reviewed alone, and its effect on the same parts is computed once.
 
-`enabled` and `apply` are total: every state has its enabled actions, and an action that is not enabled leads nowhere.
+`enabled` and `apply` are total: every state has its enabled actions, and an action that is not enabled has no outcome.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 Part: TypeAlias = Any
-"""Hashable and immutable; each machine has its own kinds."""
+"""Hashable and immutable; each machine has its own types."""
 State: TypeAlias = tuple[Part, ...]
 Outcomes: TypeAlias = Iterable[tuple[Part, ...]]
-"""For each way in which a rule can happen, the parts that it reads, as they are afterwards and in the same order."""
+"""For each outcome of a rule, the parts that it reads as they are afterwards, in the same order."""
 
 
 def always(_: Part) -> bool:
@@ -28,16 +27,16 @@ def always(_: Part) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One action of a specification, for certain brokers."""
+    """One action of a specification, bound to certain brokers."""
 
     name: str
-    """Unique in its machine, and in words: "1 fetches from 0"."""
+    """Unique in its machine, in words: "1 fetches from 0"."""
     reads: tuple[int, ...]
     effect: Callable[..., Outcomes]
     when: Callable[[Part], bool] = always
-    """What of the guard can be said of the first part alone: where it is not true, nobody need look at the others."""
+    """The part of the guard that depends on the first part alone: if it is false, the other parts need not be read."""
     and_when: tuple[Callable[[Part], bool], ...] = ()
-    """The same of the second part, the third and so on, as far as there is something to say."""
+    """The same for the second part, the third and so on."""
 
     @property
     def guards(self) -> tuple[Callable[[Part], bool], ...]:
@@ -50,18 +49,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """What is true of the named parts in every state; one invariant may be said of several sets of places."""
+    """A predicate that holds for these parts in every state; one invariant may apply to several sets of indexes."""
 
     name: str
     reads: tuple[int, ...]
     holds: Callable[..., bool]
     when: Callable[[Part], bool] = always
-    """Of which first part it says something at all."""
+    """The first parts that the invariant is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """What is true of every change of one part: that an epoch never goes back, as an example."""
+    """A predicate that holds for every change of one part, for example that an epoch never falls."""
 
     name: str
     place: int
@@ -70,15 +69,15 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symmetry:
-    """Which parts may change places with each other, because a state means the same after it: replicas."""
+    """Parts that are interchangeable, such as replicas: a permutation of them is an equivalent state."""
 
     places: tuple[int, ...]
     rename: Callable[[Part, tuple[int, ...]], Part]
-    """A part with replica i called permutation[i] wherever it speaks of one."""
+    """The part with replica i renamed to permutation[i]."""
 
 
 class Action(NamedTuple):
-    """One way in which a rule can happen."""
+    """One outcome of a rule."""
 
     rule: str
     choice: int = 0
@@ -86,7 +85,7 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A state machine with what must be true of it."""
+    """A state machine with its invariants."""
 
     initial: State
     rules: tuple[Rule, ...]
@@ -94,13 +93,13 @@ class Machine:
     symmetry: Symmetry | None = None
 
     def enabled(self, state: State) -> Iterator[tuple[Action, State]]:
-        """Everything that can happen in this state, and the state that it leads to."""
+        """All actions enabled in this state, each with its next state."""
         for rule in self.rules:
             for choice, parts in enumerate(rule.outcomes(_at(state, rule.reads))):
                 yield Action(rule.name, choice), _with(state, rule.reads, parts)
 
     def apply(self, state: State, action: Action) -> State | None:
-        """The state after this action, or None where it cannot happen."""
+        """The state after this action, or None if it is not enabled."""
         rule = next((rule for rule in self.rules if rule.name == action.rule), None)
         if rule is None:
             return None
@@ -108,7 +107,7 @@ class Machine:
         return _with(state, rule.reads, outcomes[action.choice]) if action.choice < len(outcomes) else None
 
     def broken(self, state: State) -> set[str]:
-        """The invariants of single states that are not true of this one."""
+        """The invariants of single states that this state breaks."""
         return {
             invariant.name
             for invariant in self.invariants

@@ -313,7 +313,7 @@ def _administration(parameters: Parameters, bounds: Bounds) -> Iterator[Rule]:
     reads = (0, parameters.replication + 1)
     requests: dict[str, Callable[[Parameters, Controller], tuple[Controller, Error]]] = {
         "the preferred replica is to lead": elect_preferred,
-        "anybody is to lead": elect_unclean,
+        "any active replica is to lead": elect_unclean,
     }
     for replicas in bounds.assignments:
         requests[f"to be reassigned to {replicas}"] = partial(reassign, replicas=replicas)
