@@ -202,7 +202,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     ),
     Guarantee(
         name="one-value-per-offset",
-        promise="An offset holds one record, the same for all consumers, and it is the one that was acknowledged there.",
+        promise="An offset holds one record, the same for all consumers, and is the one that was acknowledged there.",
         condition="Of values that were read or acknowledged, as far as no-lost-acks is promised for them.",
         rows=STAYS,
         to_readers=True,
