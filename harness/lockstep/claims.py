@@ -46,7 +46,7 @@ from lockstep.stepper.driver.actions import (
     Wait,
     Write,
 )
-from lockstep.stepper.walk.generator import Situation
+from lockstep.stepper.driver.situation import Situation
 from lockstep_model.errors import Error
 from lockstep_model.partition.offsets import EndOfEpoch, Listed
 from lockstep_model.partition.produce import Produced, Unanswered

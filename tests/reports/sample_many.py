@@ -17,8 +17,8 @@ from lockstep.stepper.conformance.suite import (
 from lockstep.stepper.controls.evaluation import Spread, WrongModelFound
 from lockstep.stepper.retrace.runner import Turn
 from lockstep.stepper.retrace.suite import RetraceVerdict, Skipped, TraceVerdict, trace_walk, walk_of
-from lockstep.stepper.session import WalkVerdict
 from lockstep.stepper.walk.seeds import SeededWalk, WalksVerdict
+from lockstep.stepper.walk.session import WalkVerdict
 from lockstep_model.verdicts import worst
 from tests.reports import sample_walks
 from tests.reports.sample_runs import BREAKOUT, HOSTILE

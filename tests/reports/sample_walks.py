@@ -15,8 +15,8 @@ from lockstep.stepper.model.description import Believed, Way
 from lockstep.stepper.retrace.performer import MoveOutcome, Performed
 from lockstep.stepper.retrace.runner import BrokenModelResult, Turn
 from lockstep.stepper.retrace.suite import TraceVerdict, trace_walk
-from lockstep.stepper.session import Diverged, StepLine, WalkVerdict
 from lockstep.stepper.walk.coverage import CauseCount, Coverage
+from lockstep.stepper.walk.session import Diverged, StepLine, WalkVerdict
 from lockstep_model.verdicts import RunVerdict
 from tests.reports.sample_runs import BREAKOUT, HOSTILE
 

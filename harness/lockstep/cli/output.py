@@ -11,7 +11,7 @@ from lockstep_model.verdicts import RunVerdict
 
 if TYPE_CHECKING:
     from lockstep.stepper.controls.evaluation import Spread, WrongModelFound
-    from lockstep.stepper.session import EndedSession
+    from lockstep.stepper.walk.session import EndedSession
 
 EXIT = {
     RunVerdict.PASS: ExitCode.PASS,

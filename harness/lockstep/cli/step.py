@@ -17,8 +17,8 @@ from lockstep.errors import UsageError
 if TYPE_CHECKING:
     from lockstep.cluster.cluster import Cluster
     from lockstep.stepper.model.divergence import Divergence
-    from lockstep.stepper.session import Diverged, WalkVerdict
     from lockstep.stepper.walk.seeds import WalksVerdict
+    from lockstep.stepper.walk.session import Diverged, WalkVerdict
 
 MOST_SEEDS = 1000
 

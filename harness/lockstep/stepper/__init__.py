@@ -72,7 +72,7 @@ Analyses: how each kind of observation is judged
    watermark with which it restarts are exactly those on disk. `observers.stopped_replicas`
 6. Group response (GroupAnswered). Each group has its own belief: some state has this response in the request's slot.
    Member ids that the coordinator generated become known by it. The elections of the coordinator are facts, read from
-   the controller as in 1. `groups`
+   the controller as in 1. `model.groups`
 7. Size. A belief with too many states ends the walk as undecided, never as passed. `model.belief`
 8. Promises. After a trace the invariants themselves are checked on the events, without the model: committed records
    stay, electable replicas have them, acknowledged records are committed, epochs only rise. `retrace.promises`
@@ -83,13 +83,14 @@ The verdict on a walk is `violation` after a divergence, `undecided` after 7, ot
 
 Rooms
 -----
-model        the model's side: belief, tracker, hidden transitions, causes of decisions, permitted responses
-driver       the cluster's side: actions, requests, faults, timeouts, and the codec between wire and model
-observers    the controller's decisions in KRaft and ZooKeeper mode, and the logs of stopped replicas
-groups       the same two sides for consumer groups, classic and KIP-848
-walk         random walks: generator, runner, coverage, shrinking
 retrace      counterexamples, replayed to see whether Kafka follows them
 conformance  scripts that bring a cluster to where one claim about Kafka can be checked
+walk         random walks: generator, runner, coverage, shrinking; and the session that records and judges walks
 controls     wrong models, and where each of them diverged
-session      a cluster and a run directory for several walks, and their verdicts
+driver       the cluster's side: actions, requests, faults, administration, observation; `driver.groups` for consumers
+observers    the controller's decisions in KRaft and ZooKeeper mode, and the logs of stopped replicas
+model        the model's side: belief, tracker, hidden transitions, causes of decisions, permitted responses;
+             `model.groups` for consumer groups
+
+A room imports only from the rooms below it; observers and model know nothing of each other.
 """

@@ -7,10 +7,11 @@ import pytest
 from lockstep.stepper.controls.wrong_models import judge, wrong_model
 from lockstep.stepper.driver.actions import Sender, Step, Write
 from lockstep.stepper.driver.codec import write
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.driver.transactional_client import TransactionalClient
 from lockstep.stepper.model.events import Exchanged, Named
 from lockstep.stepper.walk.coverage import kind
-from lockstep.stepper.walk.generator import Situation, Walk
+from lockstep.stepper.walk.generator import Walk
 from lockstep_model.errors import Error
 from lockstep_model.partition.produce import Acks, Produce, Produced, Unanswered
 from tests.stepper.walk.test_runner import KRAFT, recorded

@@ -28,12 +28,12 @@ from lockstep.stepper.driver.actions import (
     Write,
 )
 from lockstep.stepper.driver.driver import Done
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.driver.timeouts import NOT_YET
 from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.controller_inference import Occasions
 from lockstep.stepper.model.events import Began, Decided, Events, Exchanged, Named
 from lockstep.stepper.retrace.performer import Performance
-from lockstep.stepper.walk.generator import Situation
 from lockstep_model.controller import Controller
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters

@@ -22,8 +22,8 @@ from lockstep.stepper.retrace.permitted_turns import FINDINGS, PERMITTED, known_
 from lockstep.stepper.retrace.promises import Broken, broken
 from lockstep.stepper.retrace.runner import BrokenModelResult, Replayed, Turn
 from lockstep.stepper.retrace.traces import Trace, find, names
-from lockstep.stepper.session import Session
 from lockstep.stepper.walk.runner import Walked
+from lockstep.stepper.walk.session import Session
 from lockstep_model.parameters import Mode, parameters_for
 from lockstep_model.replication import invariants
 from tests.reports.test_report_ci import outcomes

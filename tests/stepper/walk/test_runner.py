@@ -38,9 +38,9 @@ from lockstep.stepper.model.controller_inference import Cause, Explained
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.model.events import Began, Events, Exchanged, Named
 from lockstep.stepper.model.tracker import BeliefTracker
-from lockstep.stepper.session import verdict_of
 from lockstep.stepper.walk.coverage import CauseCount, answer, coverage, kind
 from lockstep.stepper.walk.runner import Walked
+from lockstep.stepper.walk.session import verdict_of
 from lockstep_model.controller import Controller, create
 from lockstep_model.errors import Error
 from lockstep_model.parameters import parameters_for

@@ -12,9 +12,9 @@ from lockstep.errors import ExitCode
 from lockstep.stepper.controls.evaluation import Control, Spread, controls, wrong_models_found
 from lockstep.stepper.controls.wrong_models import WRONG_MODELS
 from lockstep.stepper.driver.actions import Kill, Read, Write
-from lockstep.stepper.session import verdict_of
 from lockstep.stepper.walk.runner import Walked
 from lockstep.stepper.walk.seeds import verdict_of_many
+from lockstep.stepper.walk.session import verdict_of
 from lockstep_model.errors import Error
 from lockstep_model.partition.produce import Produced
 from tests.command import Lockstep, Refused

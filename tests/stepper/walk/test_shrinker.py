@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockstep.stepper.driver.actions import Ask, Cut, Kill, Mend, Pause, Resume, Start, Step, Until, Wait, Write
-from lockstep.stepper.walk.generator import Situation
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.walk.shrinker import in_order, makes_sense, shrunk
 
 STEPS: tuple[Step, ...] = (

@@ -10,7 +10,7 @@ from lockstep.cluster.cluster import Cluster
 from lockstep.stepper.conformance.registry import ClaimScript
 from lockstep.stepper.conformance.script import NotReached, Setting, Steps, Unexpected
 from lockstep.stepper.driver.driver import Done
-from lockstep.stepper.walk.generator import Situation
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.walk.runner import OVERRIDES, Walked, parameters_of, scripted, timing_of, walk
 from lockstep_model.verdicts import RunVerdict
 

@@ -26,8 +26,8 @@ from lockstep.stepper.driver.actions import (
     Write,
 )
 from lockstep.stepper.driver.driver import Done
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.model.client_requests import FetchResponse
-from lockstep.stepper.walk.generator import Situation
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Parameters
 from lockstep_model.partition.offsets import EndOfEpoch, Listed

@@ -15,8 +15,8 @@ from lockstep.spec.cluster import ClusterSpec
 from lockstep.stepper.conformance.registry import ClaimScript, find_claims, find_scripts, shown_claims
 from lockstep.stepper.conformance.runner import SCRIPT_OVERRIDES, Finding, run_script
 from lockstep.stepper.controls.evaluation import WrongModelFound
-from lockstep.stepper.session import STEPS, Diverged, EndedSession, Session, open_session, seconds_of
 from lockstep.stepper.walk.runner import Walked
+from lockstep.stepper.walk.session import STEPS, Diverged, EndedSession, Session, open_session, seconds_of
 from lockstep_model.verdicts import RunVerdict, worst
 
 CONFORMANCE = "conformance.json"

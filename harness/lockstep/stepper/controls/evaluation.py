@@ -8,13 +8,24 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from statistics import median
+from typing import Protocol
 
 import msgspec
 
 from lockstep.stepper.controls.wrong_models import WRONG_MODELS, WrongModel, judge, wrong_model
 from lockstep.stepper.driver.driver import Done
-from lockstep.stepper.walk.runner import Walked
+from lockstep.stepper.model.events import Events
 from lockstep_model.parameters import Parameters
+
+
+class RecordedWalk(Protocol):
+    """A walk that was taken, as far as a wrong model is held to it."""
+
+    @property
+    def steps(self) -> Sequence[Done]: ...
+
+    @property
+    def events(self) -> Sequence[Events]: ...
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +68,7 @@ class WrongModelFound(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Spread | None
 
 
-def controls(walks: Mapping[str, Walked], parameters: Parameters) -> dict[str, list[Control]]:
+def controls(walks: Mapping[str, RecordedWalk], parameters: Parameters) -> dict[str, list[Control]]:
     """Check every wrong model against every walk, on all cores. A model that does not diverge reads all events."""
     tasks = [(walked, parameters, wrong.name) for walked in walks.values() for wrong in WRONG_MODELS]
     context = multiprocessing.get_context("spawn")
@@ -67,12 +78,12 @@ def controls(walks: Mapping[str, Walked], parameters: Parameters) -> dict[str, l
     return {name: found[number * size : (number + 1) * size] for number, name in enumerate(walks)}
 
 
-def _control(walked: Walked, parameters: Parameters, name: str) -> Control:
+def _control(walked: RecordedWalk, parameters: Parameters, name: str) -> Control:
     """`control` in a worker process. The wrong model is passed by name, as its functions cannot be pickled."""
     return control(walked, parameters, wrong_model(name))
 
 
-def control(walked: Walked, parameters: Parameters, wrong: WrongModel) -> Control:
+def control(walked: RecordedWalk, parameters: Parameters, wrong: WrongModel) -> Control:
     """Check one wrong model against the events of a walk."""
     judged = judge(walked.events, wrong.parameters(parameters), wrong.reading, wrong.unconcerned)
     if judged.divergence is None:

@@ -123,58 +123,65 @@ WRONG_MODELS = (
     _with("min-isr-1", "min.insync.replicas is 1", min_isr=1),
     _with("min-isr-3", "min.insync.replicas is 3", min_isr=3),
     _without("elect-anyone", mutants.ELECT_IN_SYNC, "a leader need not be in sync"),
-    _without("no-divergence", mutants.DIVERGENCE_CHECK, "a follower keeps what its leader does not have"),
+    _without("no-divergence", mutants.DIVERGENCE_CHECK, "a follower keeps records that its leader lacks"),
     _without("last-member-leaves", mutants.LAST_MEMBER_STAYS, "the last member leaves the ISR, too"),
-    _without("unclean-stays", mutants.ELR_FORGETS_UNCLEAN, "who died and comes back is as eligible as before"),
+    _without("unclean-stays", mutants.ELR_FORGETS_UNCLEAN, "a replica stays in the ELR through an unclean shutdown"),
     _acks("acks-1-waits", "a write with acks=1 waits for the ISR", Acks.LEADER, Acks.ALL),
-    _acks("acks-all-hurries", "a write with acks=all waits for nobody", Acks.ALL, Acks.LEADER),
+    _acks("acks-all-hurries", "a write with acks=all waits for no follower", Acks.ALL, Acks.LEADER),
     _acks("acks-0-answers", "a write with acks=0 is answered", Acks.NONE, Acks.LEADER),
-    _reading("any-checksum", "nobody looks at a batch's checksum", Produce, corrupt=False),
-    _reading("not-idempotent", "nobody looks at what a producer has written already", Produce, batch=None),
+    _reading("any-checksum", "a leader does not check a batch's checksum", Produce, corrupt=False),
+    _reading("not-idempotent", "a leader does not check a producer's sequence", Produce, batch=None),
     _reading("reads-above-hw", "consumers read to the end of the log", Fetch, isolation=Isolation.LOG_END),
     _reading("leaders-only", "only leaders answer consumers", Fetch, of_leader_only=True),
-    _reading("fetch-any-epoch", "nobody looks at the epoch that a consumer knows", Fetch, leader_epoch=None),
-    _reading("list-any-epoch", "nobody looks at the epoch of who lists offsets", ListOffsets, leader_epoch=None),
-    _reading("end-any-epoch", "nobody looks at the epoch of who asks", OffsetForLeaderEpoch, leader_epoch=None),
+    _reading("fetch-any-epoch", "the leader epoch in a Fetch is not checked", Fetch, leader_epoch=None),
+    _reading("list-any-epoch", "the leader epoch in ListOffsets is not checked", ListOffsets, leader_epoch=None),
+    _reading(
+        "end-any-epoch",
+        "the requester's leader epoch is not checked",
+        OffsetForLeaderEpoch,
+        leader_epoch=None,
+    ),
     _reading("list-to-hw", "the end of a log is its high watermark", ListOffsets, isolation=Isolation.READ_UNCOMMITTED),
     _reading("followers-list", "followers tell consumers their offsets", ListOffsets, of_leader_only=False),
-    _without("all-online", metadata.OFFLINE_TOLD, "clients are told that every replica's broker is there"),
-    _without("told-at-once", metadata.TOLD_LATER, "brokers tell what was decided as soon as it is"),
+    _without("all-online", metadata.OFFLINE_TOLD, "Metadata has no offline replicas"),
+    _without("told-at-once", metadata.TOLD_LATER, "brokers show a decision in Metadata as soon as it is made"),
     _without("open-transactions-read", transactions.OPEN_HOLDS_LSO, "open transactions hold no reader back"),
     _without("init-keeps-epoch", transactions.EPOCH_BUMP_ON_INIT, "a new producer has the epoch of the one before"),
     _without("init-leaves-open", transactions.ABORT_ON_INIT, "a new producer goes on with an open transaction"),
     _without("end-keeps-epoch", transactions.EPOCH_BUMP_ON_END, "the end of a transaction raises no epoch in 4.0"),
-    _without("end-of-any-epoch", transactions.END_EPOCH_CHECK, "anybody ends a transaction"),
-    _without("add-of-any-epoch", transactions.ADD_EPOCH_CHECK, "anybody adds partitions to a transaction"),
-    _with("unverified", "nobody asks whether a partition is in a transaction", transaction_verification=False),
+    _without("end-of-any-epoch", transactions.END_EPOCH_CHECK, "EndTxn with any producer epoch ends a transaction"),
+    _without("add-of-any-epoch", transactions.ADD_EPOCH_CHECK, "partitions are added with any producer epoch"),
+    _with("unverified", "a leader does not verify a transaction", transaction_verification=False),
     _without_of_groups(
         "join-hurries", group_mutants.JOIN_WAITS_FOR_MEMBERS, "the next generation does not wait for members to join"
     ),
     _without_of_groups(
-        "beat-any-generation", group_mutants.GENERATION_OF_HEARTBEAT, "nobody looks at the generation of a heartbeat"
+        "beat-any-generation", group_mutants.GENERATION_OF_HEARTBEAT, "the generation of a Heartbeat is not checked"
     ),
     _without_of_groups(
         "same-id-for-instance", group_mutants.NEW_ID_FOR_INSTANCE, "a static member that comes back keeps its id"
     ),
     _without_of_groups(
-        "report-any-epoch", group_mutants.EPOCH_OF_HEARTBEAT, "nobody looks at the member epoch of a heartbeat"
+        "report-any-epoch", group_mutants.EPOCH_OF_HEARTBEAT, "the member epoch of a heartbeat is not checked"
     ),
     _without_of_groups(
-        "enter-any-instance", group_mutants.INSTANCE_RELEASED, "anybody may enter with the instance id of another"
+        "enter-any-instance", group_mutants.INSTANCE_RELEASED, "a member may join with an instance id that is in use"
     ),
     _without_of_groups("advance-first", group_mutants.REVOKE_BEFORE_ADVANCE, "epochs rise before all is revoked"),
     _without_of_groups(
-        "assign-first", group_mutants.RELEASE_BEFORE_ASSIGN, "partitions are given before they are free"
+        "assign-first", group_mutants.RELEASE_BEFORE_ASSIGN, "partitions are assigned before they are revoked"
     ),
-    _without_of_groups("commit-any-member", group_mutants.MEMBER_OF_COMMIT, "who is no member may commit"),
+    _without_of_groups("commit-any-member", group_mutants.MEMBER_OF_COMMIT, "an unknown member may commit"),
     _without_of_groups(
-        "commit-any-generation", group_mutants.GENERATION_OF_COMMIT, "nobody looks at the generation of a commit"
+        "commit-any-generation", group_mutants.GENERATION_OF_COMMIT, "the generation of an OffsetCommit is not checked"
     ),
-    _without_of_groups("commit-any-epoch", group_mutants.EPOCH_OF_COMMIT, "nobody looks at the epoch of a commit"),
+    _without_of_groups("commit-any-epoch", group_mutants.EPOCH_OF_COMMIT, "a commit's member epoch is not checked"),
     _without_of_groups(
-        "simple-commit-any-time", group_mutants.SIMPLE_WHEN_EMPTY, "who is in no group may commit while others are"
+        "simple-commit-any-time",
+        group_mutants.SIMPLE_WHEN_EMPTY,
+        "a simple consumer may commit beside members",
     ),
-    _reading("commits-nothing", "what is committed is not kept", OffsetCommit, offsets=()),
+    _reading("commits-nothing", "committed offsets are not stored", OffsetCommit, offsets=()),
     _with_of_groups("no-room", "a group has room for one member only", max_size=1),
 )
 """Two wrong rules are missing, since no live cluster can be brought to a state in which they show.

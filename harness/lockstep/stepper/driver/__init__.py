@@ -7,5 +7,7 @@ faults                ends, pauses and starts brokers, cuts links, holds back co
 administration        elections, reassignments, min.insync.replicas
 observation           controller decisions, and responses to `open_requests`
 waits                 waits until a condition is observed
+situation             what the next action is drawn from
+groups                consumers and their group requests
 context               what these parts share: cluster, topic, broker numbers, timers, and the `event_feed`
 """

@@ -41,7 +41,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         if self.stranger:
-            return " as somebody else"
+            return " with an unknown producer id"
         return f" {abs(self.epochs)} epoch too {'late' if self.epochs > 0 else 'early'}" if self.epochs else ""
 
 
@@ -152,7 +152,7 @@ class Claims(StrEnum):
     """Member id and generation (or member epoch) in a group request, relative to the correct ones."""
 
     RIGHT = "as it is"
-    NOBODY = "as nobody"
+    NOBODY = "without a member id"
     STRANGER = "as a stranger"
     OLD = "in the generation before"
     NEXT = "in the generation after"
@@ -393,10 +393,10 @@ class Until(StrEnum):
     IN_SYNC = "all replicas that run are in the ISR"
     SHRUNK = "the ISR is smaller"
     LED = "a broker that runs leads"
-    LEADERLESS = "nobody leads"
+    LEADERLESS = "no broker leads"
     ALONE = "the leader is alone in the ISR"
     REGISTERED = "all that run are known to the controller"
-    FENCED = "nobody is in session of whom the controller hears nothing"
+    FENCED = "the session of every silent broker has expired"
     GROUP_ANSWERS = "consumers are answered"
 
 

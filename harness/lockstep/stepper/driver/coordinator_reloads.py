@@ -10,8 +10,8 @@ import time
 
 from lockstep.closeable import Closeable
 from lockstep.cluster.cluster import Cluster
+from lockstep.stepper.driver.groups.driver import partition_for
 from lockstep.stepper.driver.timers import MS
-from lockstep.stepper.groups.driver import partition_for
 from lockstep.stepper.observers import ControllerObserver, follow
 from lockstep_model.registration import Registration
 

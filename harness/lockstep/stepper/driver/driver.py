@@ -32,20 +32,20 @@ from lockstep.stepper.driver.control_plane_faults import ControlPlaneFaults
 from lockstep.stepper.driver.coordinator_monitor import CoordinatorMonitor
 from lockstep.stepper.driver.event_feed import EventFeed
 from lockstep.stepper.driver.faults import ClusterFaults
+from lockstep.stepper.driver.groups.driver import GroupDriver
 from lockstep.stepper.driver.observation import Observation
 from lockstep.stepper.driver.open_requests import OpenRequests
 from lockstep.stepper.driver.requests import ClientRequests
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.driver.timers import Timing
 from lockstep.stepper.driver.transaction_requests import TransactionRequests
 from lockstep.stepper.driver.transactional_client import TransactionalClient
 from lockstep.stepper.driver.waits import WaitConditions
-from lockstep.stepper.groups.driver import GroupDriver
 from lockstep.stepper.model.client_requests import Reading, as_asked
 from lockstep.stepper.model.controller_inference import Explained
 from lockstep.stepper.model.events import Began
 from lockstep.stepper.model.state import OPERATIONS
 from lockstep.stepper.observers.decisions import ControllerObserver
-from lockstep.stepper.walk.generator import Situation
 from lockstep_model.parameters import Parameters
 
 

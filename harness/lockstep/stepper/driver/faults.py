@@ -25,8 +25,8 @@ from lockstep.stepper.driver.connections import Connections
 from lockstep.stepper.driver.context import Context
 from lockstep.stepper.driver.control_plane_faults import REQUESTS_ONLY, ControlPlaneFaults
 from lockstep.stepper.driver.coordinator_monitor import CoordinatorMonitor
+from lockstep.stepper.driver.groups.driver import GroupDriver
 from lockstep.stepper.driver.observation import Observation
-from lockstep.stepper.groups.driver import GroupDriver
 from lockstep.stepper.model.events import BrokerEnded, Found, ShutdownBegan, Started
 from lockstep.stepper.observers.stopped_replicas import on_disk
 

@@ -7,11 +7,11 @@ import time
 from lockstep.stepper.driver.actions import Until
 from lockstep.stepper.driver.broker_states import BrokerStates
 from lockstep.stepper.driver.context import Context
+from lockstep.stepper.driver.groups.driver import GroupDriver
 from lockstep.stepper.driver.observation import Observation
 from lockstep.stepper.driver.open_requests import OpenRequests
 from lockstep.stepper.driver.timeouts import WAIT_S
 from lockstep.stepper.driver.timers import MS
-from lockstep.stepper.groups.driver import GroupDriver
 from lockstep.wait import WaitTimeout, wait_until
 from lockstep_model.registration import NO_LEADER
 

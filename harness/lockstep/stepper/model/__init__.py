@@ -2,5 +2,6 @@
 
 `events` are applied by the `tracker` to the `belief`, a set of `state`s that is closed under `hidden_transitions` and
 `transactions`. `controller_inference` explains controller decisions, `client_requests` and `metadata_responses` permit
-responses, `canonical` merges states, `description` and `divergence` report.
+responses, `canonical` merges states, `description` and `divergence` report. `groups`
+has the same for consumer groups.
 """

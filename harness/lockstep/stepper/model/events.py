@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from lockstep.stepper.groups.state import Plain, Times
 from lockstep.stepper.model.client_requests import FetchResponse
 from lockstep.stepper.model.controller_inference import Occasions
+from lockstep.stepper.model.groups.state import Plain, Times
 from lockstep.stepper.model.state import Surroundings
 from lockstep_model.controller import Controller
 from lockstep_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup

@@ -12,7 +12,6 @@ from functools import partial, reduce
 from itertools import chain, combinations, pairwise
 from typing import Any, NoReturn
 
-from lockstep.stepper.groups.tracker import GroupTrackers
 from lockstep.stepper.model.belief import Belief
 from lockstep.stepper.model.canonical import history, renewed, renewed_request
 from lockstep.stepper.model.client_requests import FetchResponse, Handled, Reading, as_asked, handle, in_words
@@ -48,6 +47,7 @@ from lockstep.stepper.model.events import (
     Started,
     Surrounded,
 )
+from lockstep.stepper.model.groups.tracker import GroupTrackers
 from lockstep.stepper.model.hidden_transitions import machine
 from lockstep.stepper.model.metadata_responses import MetadataCaches
 from lockstep.stepper.model.state import (

@@ -38,6 +38,7 @@ from lockstep.stepper.driver.actions import (
     Withhold,
     Write,
 )
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.retrace import moves
 from lockstep.stepper.retrace.moves import Move
 from lockstep.stepper.retrace.probes import (
@@ -54,7 +55,6 @@ from lockstep.stepper.retrace.probes import (
 from lockstep.stepper.retrace.schedule import Placed, ordered
 from lockstep.stepper.retrace.stage import HEARD_MS, RECORDS_BEFORE, go_on, look, out_of_isr, prepare
 from lockstep.stepper.retrace.traces import Trace
-from lockstep.stepper.walk.generator import Situation
 from lockstep_model.errors import Error
 from lockstep_model.parameters import Mode
 from lockstep_model.partition.produce import Produced

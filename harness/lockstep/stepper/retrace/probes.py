@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lockstep.stepper.conformance.script import PATIENT_MS, NotReached, Steps, read, reply
 from lockstep.stepper.driver.actions import AskEpochEnd, Idle, Reach, Release, Talk
-from lockstep.stepper.walk.generator import Situation
+from lockstep.stepper.driver.situation import Situation
 from lockstep_model.errors import Error
 from lockstep_model.partition.offsets import EndOfEpoch
 
@@ -86,5 +86,5 @@ def until(come_about: Callable[[Situation], bool], looks: int = 2 * LOOKS) -> St
 
 
 def partition_in_words(now: Situation) -> str:
-    led = f"{now.leader} leads" if now.leader >= 0 else "nobody leads"
+    led = f"{now.leader} leads" if now.leader >= 0 else "no broker leads"
     return f"{led} in epoch {now.leader_epoch} with ISR {sorted(now.isr)}"

@@ -17,12 +17,12 @@ from lockstep.stepper.conformance.runner import ATTEMPTS, SCRIPT_OVERRIDES
 from lockstep.stepper.conformance.script import NotReached, Setting, Steps
 from lockstep.stepper.controls.wrong_models import WrongModel, judge
 from lockstep.stepper.driver.driver import Done
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.model.belief import BeliefTooLarge
 from lockstep.stepper.retrace.performer import Performance, Performed
 from lockstep.stepper.retrace.permitted_turns import Known, known_of
 from lockstep.stepper.retrace.promises import CALLED, UNSEEN, Broken, broken
 from lockstep.stepper.retrace.traces import Trace
-from lockstep.stepper.walk.generator import Situation
 from lockstep.stepper.walk.runner import Walked, parameters_of, scripted, timing_of, walk
 from lockstep_model.parameters import Parameters
 from lockstep_model.verdicts import RunVerdict

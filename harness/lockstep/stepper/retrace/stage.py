@@ -16,9 +16,9 @@ from lockstep.stepper.conformance.script import (
     wait,
 )
 from lockstep.stepper.driver.actions import Cut, Idle, Mend, Reach, Release, Start, Talk, Until, Wait, Withhold
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.retrace.probes import LONG_LOOKS, LOOK_MS, comes_to, complete, hears
 from lockstep.stepper.retrace.traces import Trace
-from lockstep.stepper.walk.generator import Situation
 
 Brokers: TypeAlias = tuple[int, ...]
 """Broker ids of the replicas, in the order of the trace's brokers."""

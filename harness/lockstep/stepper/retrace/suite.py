@@ -16,7 +16,7 @@ from lockstep.stepper.retrace.moves import NotReplayable, read
 from lockstep.stepper.retrace.performer import MoveOutcome, Performed
 from lockstep.stepper.retrace.runner import REPLAY_OVERRIDES, BrokenModelResult, Replayed, Turn, replay
 from lockstep.stepper.retrace.traces import PUBLISHED, Trace, find, names
-from lockstep.stepper.session import EndedSession, Session, WalkVerdict, open_session, save_verdict, seconds_of
+from lockstep.stepper.walk.session import EndedSession, Session, WalkVerdict, open_session, save_verdict, seconds_of
 from lockstep_model.verdicts import RunVerdict, worst
 
 BROKERS = 3

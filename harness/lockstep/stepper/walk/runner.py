@@ -19,15 +19,16 @@ from lockstep.stepper.driver.actions import Step
 from lockstep.stepper.driver.broker_index import BrokerIndex
 from lockstep.stepper.driver.codec import WRITE_TIMEOUT_MS
 from lockstep.stepper.driver.driver import Done, Driver
+from lockstep.stepper.driver.groups.driver import GroupDriver, times_of
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.driver.timers import Timing
-from lockstep.stepper.groups.driver import GroupDriver, times_of
 from lockstep.stepper.model.belief import BeliefTooLarge
 from lockstep.stepper.model.client_requests import as_asked
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.model.events import Events
 from lockstep.stepper.observers import follow
 from lockstep.stepper.observers.decisions import ControllerObserver
-from lockstep.stepper.walk.generator import Situation, Walk
+from lockstep.stepper.walk.generator import Walk
 from lockstep_model.parameters import Parameters, parameters_for
 from lockstep_model.verdicts import RunVerdict
 
@@ -169,7 +170,7 @@ def _new_topic(
             if observer.current.partition.partition_epoch == 0:
                 yield observer
                 return
-    raise ClusterError(f"the controller decided about {walked.topic} before anybody looked: the cluster is not at rest")
+    raise ClusterError(f"the controller decided about {walked.topic} before the first step: the cluster is not at rest")
 
 
 def _consumers(cluster: Cluster, topic: str, parameters: Parameters) -> GroupDriver:

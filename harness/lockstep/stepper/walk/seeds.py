@@ -17,7 +17,9 @@ from lockstep.stepper.controls.evaluation import WrongModelFound, controls
 from lockstep.stepper.controls.wrong_models import WRONG_MODELS, WrongModel
 from lockstep.stepper.driver.actions import Step
 from lockstep.stepper.model.divergence import Divergence
-from lockstep.stepper.session import (
+from lockstep.stepper.walk.coverage import Coverage, coverage
+from lockstep.stepper.walk.runner import OVERRIDES, Walked, random_steps, walk
+from lockstep.stepper.walk.session import (
     EndedSession,
     Session,
     WalkVerdict,
@@ -25,8 +27,6 @@ from lockstep.stepper.session import (
     save_verdict,
     seconds_of,
 )
-from lockstep.stepper.walk.coverage import Coverage, coverage
-from lockstep.stepper.walk.runner import OVERRIDES, Walked, random_steps, walk
 from lockstep.stepper.walk.shrinker import in_order, shrunk
 from lockstep_model.parameters import Parameters
 from lockstep_model.verdicts import RunVerdict, worst

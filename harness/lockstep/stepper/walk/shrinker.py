@@ -21,7 +21,7 @@ from lockstep.stepper.driver.actions import (
     Write,
 )
 from lockstep.stepper.driver.driver import Done
-from lockstep.stepper.walk.generator import Situation
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.walk.runner import Steps
 
 Diverges = Callable[[Sequence[Step]], bool]

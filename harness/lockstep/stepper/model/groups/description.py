@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lockstep.stepper.groups.state import (
+from lockstep.stepper.model.description import Part, StateDescriber
+from lockstep.stepper.model.groups.state import (
     Around,
     GroupPlaces,
     GroupResponse,
@@ -15,7 +16,6 @@ from lockstep.stepper.groups.state import (
     Seat,
     Stored,
 )
-from lockstep.stepper.model.description import Part, StateDescriber
 from lockstep_model.errors import Error
 from lockstep_model.groups.consumer import ConsumerGroup, HeartbeatAnswer
 from lockstep_model.groups.generations import ClassicGroup, ClassicMember, JoinAnswer, SyncAnswer
@@ -40,7 +40,7 @@ class GroupStateDescriber(StateDescriber):
 
     def _led(self, around: Around) -> str:
         leader, epoch, _ = around.terms[-1]
-        return f"led by {self.broker(leader)} in epoch {epoch}" if leader != NO_LEADER else "led by nobody"
+        return f"led by {self.broker(leader)} in epoch {epoch}" if leader != NO_LEADER else "without a leader"
 
     def _seat(self, around: Around, seat: Seat) -> str:
         if seat.memory is None:

@@ -24,8 +24,8 @@ from lockstep.stepper.driver.actions import (
     Report,
     Sync,
 )
-from lockstep.stepper.groups.responses import PARTITIONS
-from lockstep.stepper.groups.state import Plain, Reply, Request
+from lockstep.stepper.model.groups.responses import PARTITIONS
+from lockstep.stepper.model.groups.state import Plain, Reply, Request
 from lockstep_model.errors import Error
 from lockstep_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from lockstep_model.groups.consumer import (
@@ -45,7 +45,7 @@ from lockstep_model.groups.generations import (
 )
 from lockstep_model.groups.offsets import OffsetCommit, OffsetFetch
 
-STRANGER = "nobody-knows-me"
+STRANGER = "unknown-member"
 SUBSCRIPTION = "all"
 RANGE = "range"
 LOST = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND)

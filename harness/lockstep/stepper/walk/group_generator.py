@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from lockstep.clients.wire.coordinators import GroupProtocol
@@ -25,24 +24,13 @@ from lockstep.stepper.driver.actions import (
     Until,
     Wait,
 )
-from lockstep.stepper.groups.consumers import Consumer
-from lockstep.stepper.groups.responses import PARTITIONS
+from lockstep.stepper.driver.groups.consumers import Consumer
+from lockstep.stepper.driver.groups.situation import GroupSituation
+from lockstep.stepper.model.groups.responses import PARTITIONS
 
 LARGE = 60
 """Above this belief size, OffsetFetch requests go to other brokers: they show which still act as coordinator."""
 WRONG = (Claims.STRANGER, Claims.OLD, Claims.NEXT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSituation:
-    """What is known of the groups of a walk. Brokers have their real ids."""
-
-    calm: bool
-    """Whether the coordinator's records get replicated: every ISR member runs, and can fetch from the leader."""
-    coordinator: int
-    consumers: tuple[Consumer, ...]
-    beliefs: Mapping[str, int] = field(default_factory=dict)
-    """Belief size of each group."""
 
 
 class Drawn(NamedTuple):

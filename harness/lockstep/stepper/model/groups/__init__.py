@@ -1,4 +1,4 @@
-"""Consumer groups in lockstep, of the classic protocol and of KIP-848.
+"""The model's side of consumer groups, of the classic protocol and of KIP-848.
 
 Each group has a belief of its own, apart from that of the walk's partition: group members only read, so neither side
 changes the other.
@@ -8,8 +8,4 @@ responses           the reference model's coordinator: the responses and the tim
 hidden_transitions  unobserved transitions: elections heard of, group loading, request handling, timeouts
 tracker             the belief of each group, and how it changes with each event
 description         states and responses in words
-consumers           the harness's own consumers: member id, generation or member epoch, assignment
-generator           the consumer actions that a walk may draw
-codec               requests and responses: from the wire to the model and back
-driver              takes consumer actions on the live cluster
 """

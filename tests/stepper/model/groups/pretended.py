@@ -5,10 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from lockstep.stepper.groups.consumers import Consumer
-from lockstep.stepper.groups.hidden_transitions import machine
-from lockstep.stepper.groups.responses import GroupCoordinator
-from lockstep.stepper.groups.state import (
+from lockstep.stepper.driver.groups.consumers import Consumer
+from lockstep.stepper.model.client_requests import as_asked
+from lockstep.stepper.model.events import (
+    CoordinatorElected,
+    GroupAnswered,
+    GroupAsked,
+    GroupBegan,
+    Named,
+)
+from lockstep.stepper.model.groups.hidden_transitions import machine
+from lockstep.stepper.model.groups.responses import GroupCoordinator
+from lockstep.stepper.model.groups.state import (
     OPERATIONS,
     GroupPlaces,
     GroupResponse,
@@ -19,15 +27,7 @@ from lockstep.stepper.groups.state import (
     Times,
     before_anything,
 )
-from lockstep.stepper.groups.tracker import GroupTrackers
-from lockstep.stepper.model.client_requests import as_asked
-from lockstep.stepper.model.events import (
-    CoordinatorElected,
-    GroupAnswered,
-    GroupAsked,
-    GroupBegan,
-    Named,
-)
+from lockstep.stepper.model.groups.tracker import GroupTrackers
 from lockstep.stepper.model.state import replaced
 from lockstep_model.groups.parameters import GroupParameters
 from lockstep_model.state_machine import State

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lockstep.stepper.groups.description import GroupStateDescriber, in_words
-from lockstep.stepper.groups.hidden_transitions import machine
-from lockstep.stepper.groups.responses import GroupCoordinator
-from lockstep.stepper.groups.state import (
+from lockstep.stepper.model.belief import Belief
+from lockstep.stepper.model.client_requests import Reading
+from lockstep.stepper.model.divergence import Divergence
+from lockstep.stepper.model.events import (
+    BrokerEnded,
+    CoordinatorElected,
+    GroupAnswered,
+    GroupAsked,
+    GroupBegan,
+    GroupUnanswered,
+    ShutdownBegan,
+    Started,
+)
+from lockstep.stepper.model.groups.description import GroupStateDescriber, in_words
+from lockstep.stepper.model.groups.hidden_transitions import machine
+from lockstep.stepper.model.groups.responses import GroupCoordinator
+from lockstep.stepper.model.groups.state import (
     Around,
     GroupPlaces,
     GroupResponse,
@@ -23,19 +36,6 @@ from lockstep.stepper.groups.state import (
     namings,
     placeholder,
     renamed,
-)
-from lockstep.stepper.model.belief import Belief
-from lockstep.stepper.model.client_requests import Reading
-from lockstep.stepper.model.divergence import Divergence
-from lockstep.stepper.model.events import (
-    BrokerEnded,
-    CoordinatorElected,
-    GroupAnswered,
-    GroupAsked,
-    GroupBegan,
-    GroupUnanswered,
-    ShutdownBegan,
-    Started,
 )
 from lockstep_model.coordinators import CoordinatorState
 from lockstep_model.groups.parameters import GroupParameters

@@ -15,14 +15,11 @@ from lockstep.closeable import Closeable
 from lockstep.cluster.cluster import Cluster
 from lockstep.stepper.driver.actions import GroupStep
 from lockstep.stepper.driver.broker_index import BrokerIndex
+from lockstep.stepper.driver.groups.codec import Wire, read
+from lockstep.stepper.driver.groups.consumers import NAMES, Consumer
+from lockstep.stepper.driver.groups.situation import GroupSituation
 from lockstep.stepper.driver.timeouts import ANSWER_S, NOT_YET, PATIENCE_S
 from lockstep.stepper.driver.timers import MS
-from lockstep.stepper.groups.codec import Wire, read
-from lockstep.stepper.groups.consumers import NAMES, Consumer
-from lockstep.stepper.groups.description import in_words
-from lockstep.stepper.groups.generator import GroupSituation
-from lockstep.stepper.groups.responses import PARTITIONS
-from lockstep.stepper.groups.state import OPERATIONS, Reply, Request, Times
 from lockstep.stepper.model.events import (
     CoordinatorElected,
     Events,
@@ -32,6 +29,9 @@ from lockstep.stepper.model.events import (
     GroupUnanswered,
     Named,
 )
+from lockstep.stepper.model.groups.description import in_words
+from lockstep.stepper.model.groups.responses import PARTITIONS
+from lockstep.stepper.model.groups.state import OPERATIONS, Reply, Request, Times
 from lockstep.stepper.observers import ControllerObserver, follow
 from lockstep.wait import wait_until
 from lockstep_model.registration import NO_LEADER

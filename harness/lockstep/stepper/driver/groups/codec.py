@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from lockstep.clients.wire import groups
 from lockstep.clients.wire.connection import Connection, Pending
-from lockstep.stepper.groups.state import Plain, Reply, Request, Times
+from lockstep.stepper.model.groups.state import Plain, Reply, Request, Times
 from lockstep_model.errors import Error
 from lockstep_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from lockstep_model.groups.consumer import JOIN, ConsumerGroupHeartbeat, HeartbeatAnswer
@@ -67,7 +67,7 @@ class Wire:
                     epoch=request.epoch,
                 )
             case _:
-                raise TypeError(f"nobody asks for {request} on the wire")
+                raise TypeError(f"{request} is no request of Kafka's protocol")
 
     def _consumer_heartbeat(self, connection: Connection, request: ConsumerGroupHeartbeat) -> Pending[Any]:
         owned = None if request.owned is None else [(self.topic_id, index) for index in sorted(request.owned)]

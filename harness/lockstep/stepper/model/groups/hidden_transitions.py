@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from lockstep.stepper.groups.responses import (
+from lockstep.stepper.model.groups.responses import (
     CoordinatorOutcome,
     GroupCoordinator,
     as_reply,
     stored_after,
     waiting_members,
 )
-from lockstep.stepper.groups.state import (
+from lockstep.stepper.model.groups.state import (
     Around,
     GroupPlaces,
     GroupResponse,

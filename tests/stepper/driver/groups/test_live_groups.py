@@ -28,7 +28,7 @@ from lockstep.stepper.driver.actions import (
     Wait,
 )
 from lockstep.stepper.driver.driver import Done
-from lockstep.stepper.walk.generator import Situation
+from lockstep.stepper.driver.situation import Situation
 from lockstep.stepper.walk.runner import OVERRIDES, Script, Walked, parameters_of, scripted, walk
 from lockstep_model.errors import Error
 

@@ -10,11 +10,12 @@ import pytest
 from lockstep.clients.wire.coordinators import GroupProtocol
 from lockstep.stepper.controls.wrong_models import wrong_model
 from lockstep.stepper.driver.actions import GroupStep
-from lockstep.stepper.groups.consumers import NAMES, Consumer
-from lockstep.stepper.groups.generator import GroupSituation, drawn
-from lockstep.stepper.groups.state import Plain, Reply
+from lockstep.stepper.driver.groups.consumers import NAMES, Consumer
+from lockstep.stepper.driver.groups.situation import GroupSituation
 from lockstep.stepper.model.divergence import Divergence
 from lockstep.stepper.model.events import CoordinatorElected, GroupAnswered, GroupAsked, Named
+from lockstep.stepper.model.groups.state import Plain, Reply
+from lockstep.stepper.walk.group_generator import drawn
 from lockstep_model.errors import Error
 from lockstep_model.groups import mutants
 from lockstep_model.groups.classic import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
@@ -23,7 +24,7 @@ from lockstep_model.groups.generations import JoinAnswer, SyncAnswer
 from lockstep_model.groups.offsets import FetchedOffset, OffsetCommit, OffsetFetch
 from lockstep_model.groups.parameters import GroupParameters, group_parameters_for
 from lockstep_model.parameters import parameters_for
-from tests.stepper.groups.pretended import GROUP, PretendedGroup
+from tests.stepper.model.groups.pretended import GROUP, PretendedGroup
 
 KRAFT_4 = parameters_for("4.3.1", "kraft")
 OLD, NEW_41, NEW_43 = (group_parameters_for(version) for version in ("3.9.2", "4.1.2", "4.3.1"))

@@ -11,7 +11,16 @@ from functools import cache
 from itertools import permutations, product
 from typing import NamedTuple
 
-from lockstep.stepper.groups.state import Memory, PendingGroupRequest, Plain, Reply, Stored, Timer, TimerKind, Times
+from lockstep.stepper.model.groups.state import (
+    Memory,
+    PendingGroupRequest,
+    Plain,
+    Reply,
+    Stored,
+    Timer,
+    TimerKind,
+    Times,
+)
 from lockstep_model.errors import Error
 from lockstep_model.groups import classic, consumer, generations, offsets
 from lockstep_model.groups.consumer import ConsumerGroup, Target
