@@ -32,7 +32,7 @@ class Specification:
     """From bounds, and the guard that is left out, if any."""
     mutants: Mapping[str, Shown] = field(default_factory=dict)
     called: Mapping[str, str] = field(default_factory=dict)
-    """What its bounds call a bound that others call otherwise."""
+    """Names of bounds that differ from those of the command line."""
 
     def within(self, mutant: str | None, given: Mapping[str, int]) -> Any:
         """Its bounds, or those that show that a guard is needed, with the given ones in their place."""

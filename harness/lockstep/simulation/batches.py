@@ -58,7 +58,7 @@ class Batches:
     part: Ints
     """Of the plan's parts; -1 for what is in no transaction."""
     first: Ints
-    """Whether it begins its transaction here."""
+    """Whether its transaction begins with this batch."""
     fate: Ints
 
     def take(self, rows: npt.NDArray[np.bool_] | Ints) -> Batches:
@@ -202,7 +202,7 @@ def _markers(plan: PartitionPlan) -> Batches:
 
 
 def _refused(plan: PartitionPlan) -> Batches:
-    """What producers send that have been fenced."""
+    """Sends of producers that have been fenced."""
     refusals = [one.refused for one in plan.refused if one.refused is not None]
     times = np.array([one.time_ns for one in refusals], dtype=np.int64)
     process = np.array([one.process for one in plan.refused], dtype=np.int64)

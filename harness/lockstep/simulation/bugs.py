@@ -254,7 +254,7 @@ def _aborted_read(send: _Send) -> None:
 
 
 def _zombie_write(planting: Planting, scene: Scene) -> None:
-    """What a fenced producer sends is taken, and stands where the log has a marker otherwise."""
+    """A fenced producer's record is appended, at an offset where the log has a marker otherwise."""
     sends, steps = scene.sends, scene.filled.steps
     fenced = np.isin(sends.process, [one.process for one in planting.plan.refused])
     for row in np.flatnonzero(fenced & (sends.fate == Fate.REFUSED)).tolist():

@@ -51,7 +51,7 @@ class Tenure(NamedTuple):
     start_ns: int
     end_ns: int
     commits_at_end: bool
-    """Whether it gives the partition up in good order."""
+    """Whether the member commits once more before the partition is revoked."""
     late: LateCommit | None = None
 
 
@@ -175,7 +175,7 @@ class Membership:
 def _owned(
     processes: dict[MemberId, int], operations: list[OperationRow], generation: int
 ) -> dict[MemberId, tuple[int, ...]]:
-    """What each member was assigned in this generation."""
+    """The partitions that each member was assigned in this generation."""
     names = {process: member for member, process in processes.items()}
     return {
         names[row.process]: row.partitions

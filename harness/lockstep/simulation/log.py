@@ -50,7 +50,7 @@ class Log:
 
     value: Ints
     data: npt.NDArray[np.bool_]
-    """Whether it is a record: a marker is none."""
+    """Whether the offset has a record, and not a transaction marker."""
     committed: npt.NDArray[np.bool_]
     """Whether a reader of committed records is given it."""
     epoch: Ints

@@ -94,7 +94,7 @@ def join(target: Path, parts: Iterable[Path]) -> None:
 
 
 def _footer(source: BinaryIO) -> tuple[thrift.Struct, int]:
-    """What the footer says, and where it begins."""
+    """The footer of a file, and the position at which it begins."""
     end = source.seek(-len(_MAGIC) - 4, 2)
     length = int.from_bytes(source.read(4), "little")
     source.seek(end - length)

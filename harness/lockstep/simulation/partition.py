@@ -81,7 +81,7 @@ class _Partition:
         yield self._ends(filler.end)
 
     def _final(self, log: Log) -> Polls:
-        """What the final reader is given of these offsets, later: its polls are of a known size."""
+        """Polls of the final reader for these offsets: they come later, and their size is known."""
         first, last = log.base // POLL_MAX, max(log.end - 1, log.base) // POLL_MAX
         number = np.arange(first, last + 1)
         begin = self.plan.final_ns + number * self.skeleton.final_poll_ns
@@ -98,7 +98,7 @@ class _Partition:
         )
 
     def _probes(self, steps: Steps, until_ns: int) -> list[dict[str, Any]]:
-        """What the leader says of its offsets, now and then while there is one."""
+        """Probes of the leader's high watermark and last stable offset, now and then while there is a leader."""
         found = []
         span_ns = (self.skeleton.drained_ns - self.skeleton.start_ns) // _PROBES_MAX
         while self.probed < _PROBES_MAX:

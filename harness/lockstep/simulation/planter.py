@@ -32,7 +32,7 @@ class Planted(msgspec.Struct, kw_only=True):
     bug: str
     guarantee: str
     summary: str
-    """What is wrong, in a sentence."""
+    """The bug in a sentence."""
     topic: str = TOPIC
     partition: int
     offset: int | None = None
@@ -120,7 +120,7 @@ class Planting:
         self.offsets[offset] = frozenset(views)
 
     def place(self, *, offset: int | None = None, value: int | None = None, time_ns: int, text: str) -> None:
-        """It is planted here."""
+        """Record that the bug is planted here."""
         where = f"{TOPIC}-{self.plan.partition}" + ("" if offset is None else f" offset {offset}")
         self.planted = Planted(
             bug=self.bug.name,
@@ -134,13 +134,13 @@ class Planting:
         )
 
     def place_send(self, scene: Scene, row: int, offset: int, text: str) -> None:
-        """It is planted in this send."""
+        """Record that the bug is planted in this send."""
         value = int(scene.sends.value[row])
         self.values.add(value)
         self.place(offset=offset, value=value, time_ns=int(scene.sends.invoke_ns[row]), text=text)
 
     def place_read(self, polls: Polls, row: int, text: str, *, poll: int | None = None) -> None:
-        """It is planted in this record that a consumer was given; in a later poll, if one is named."""
+        """Record that the bug is planted in this record of a poll, or in its copy in a later poll."""
         own = int(polls.poll[row])
         at = own if poll is None else poll
         self.marked += [(polls, own), (polls, at)]

@@ -93,7 +93,7 @@ def _job(settings: Settings, number: int, parts: Path) -> Planted | None:
 
 
 def _others(skeleton: Skeleton, parts: Path) -> Planted | None:
-    """What belongs to no partition, as the last part of each table, with the bug if that is to be planted there."""
+    """Rows that belong to no partition, as the last part of each table, with the bug if it is to be planted there."""
     rows = {
         "processes": _processes(skeleton),
         **_operations(skeleton),

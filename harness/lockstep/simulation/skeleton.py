@@ -40,7 +40,7 @@ _REVOKING_NS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is asked for."""
+    """The options of a simulated run."""
 
     seed: int
     ops: int
@@ -85,7 +85,7 @@ class Lattice(NamedTuple):
 
 
 class PlannedPart(NamedTuple):
-    """What one transaction writes to one partition."""
+    """The records of one transaction in one partition."""
 
     transaction: Transaction
     number: int
@@ -252,7 +252,7 @@ def _plans(
 
 
 def _parts(transactions: Sequence[Transaction], partition: int, records: int) -> tuple[PlannedPart, ...]:
-    """What each transaction writes here, by its weight, and together this many records; at least one each."""
+    """The number of records of each transaction here: by its weight, at least one, and together this many."""
     here = [
         (number, one, part)
         for number, one in enumerate(transactions)

@@ -65,7 +65,7 @@ class Gap(NamedTuple):
     start_ns: int
     end_ns: int
     lost_from_ns: int
-    """What was appended from here on and is not replicated is not in the log of the next leader."""
+    """Records that are appended from here on and not replicated are not in the log of the next leader."""
 
     @property
     def settled_ns(self) -> int:

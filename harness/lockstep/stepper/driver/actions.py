@@ -152,7 +152,7 @@ class Claims(StrEnum):
     """Member id and generation (or member epoch) in a group request, relative to the correct ones."""
 
     RIGHT = "as it is"
-    NOBODY = "without a member id"
+    NO_MEMBER = "without a member id"
     STRANGER = "as a stranger"
     OLD = "in the generation before"
     NEXT = "in the generation after"
@@ -250,7 +250,7 @@ class Committed(_GroupStep, frozen=True, kw_only=True):
     """OffsetFetch: the committed offset of one partition in the consumer's group."""
 
     partition: int
-    claims: Claims = Claims.NOBODY
+    claims: Claims = Claims.NO_MEMBER
 
     def __str__(self) -> str:
         return f"{self.consumer} asks {self.broker} what is committed of {self.partition} {self.claims}"

@@ -74,7 +74,7 @@ def _proper(draw: random.Random, consumer: Consumer, broker: int) -> GroupStep:
             return Enter(broker=broker, consumer=name)
         return _either(draw, Report(broker=broker, consumer=name), _commit(draw, consumer, broker, Claims.RIGHT))
     if not consumer.in_group:
-        claims = Claims.RIGHT if consumer.member else Claims.NOBODY
+        claims = Claims.RIGHT if consumer.member else Claims.NO_MEMBER
         return Join(broker=broker, consumer=name, claims=claims)
     if not consumer.synced:
         return _either(draw, Sync(broker=broker, consumer=name), Join(broker=broker, consumer=name))
@@ -84,7 +84,7 @@ def _proper(draw: random.Random, consumer: Consumer, broker: int) -> GroupStep:
 def _others(draw: random.Random, consumer: Consumer, broker: int) -> Iterator[GroupStep]:
     """Requests besides that: with a wrong member id, generation or member epoch, a second join, or a leave."""
     name, wrong = consumer.name, draw.choice(WRONG)
-    yield _commit(draw, consumer, broker, draw.choice((*WRONG, Claims.NOBODY)))
+    yield _commit(draw, consumer, broker, draw.choice((*WRONG, Claims.NO_MEMBER)))
     if consumer.protocol is GroupProtocol.CONSUMER:
         yield Report(broker=broker, consumer=name, claims=wrong, owned=draw.choice(list(Owned)))
         yield Committed(broker=broker, consumer=name, partition=0, claims=draw.choice((Claims.RIGHT, *WRONG)))
@@ -102,7 +102,7 @@ def _others(draw: random.Random, consumer: Consumer, broker: int) -> Iterator[Gr
         if consumer.member:
             yield Join(broker=broker, consumer=name)
         if consumer.instance is not None:
-            yield Join(broker=broker, consumer=name, claims=Claims.NOBODY)
+            yield Join(broker=broker, consumer=name, claims=Claims.NO_MEMBER)
 
 
 def _either(draw: random.Random, one: GroupStep, other: GroupStep) -> GroupStep:

@@ -47,7 +47,7 @@ def coordinator(now: Situation) -> int:
 def classic(now: Situation) -> Steps:
     """Two members of a classic group, of which the second has the first join again."""
     at = coordinator(now)
-    yield Join(broker=at, consumer="ada", claims=Claims.NOBODY)
+    yield Join(broker=at, consumer="ada", claims=Claims.NO_MEMBER)
     yield ANSWERED
     yield Join(broker=at, consumer="ada")
     yield ANSWERED
@@ -56,9 +56,9 @@ def classic(now: Situation) -> Steps:
     yield Commit(broker=at, consumer="ada", partition=1, offset=42)
     yield Commit(broker=at, consumer="ada", partition=1, offset=43, claims=Claims.NEXT)
     yield Commit(broker=at, consumer="ada", partition=1, offset=44, claims=Claims.STRANGER)
-    yield Commit(broker=at, consumer="ada", partition=1, offset=45, claims=Claims.NOBODY)
+    yield Commit(broker=at, consumer="ada", partition=1, offset=45, claims=Claims.NO_MEMBER)
     yield Committed(broker=at, consumer="ada", partition=1)
-    yield Join(broker=at, consumer="bob", claims=Claims.NOBODY)
+    yield Join(broker=at, consumer="bob", claims=Claims.NO_MEMBER)
     yield ANSWERED
     yield Join(broker=at, consumer="bob")
     yield Beat(broker=at, consumer="ada")
@@ -138,7 +138,7 @@ CONSUMER = [
 def failover(now: Situation) -> Steps:
     """The coordinator is killed: the next one knows the committed offset, and the generation that was synced."""
     at = coordinator(now)
-    yield Join(broker=at, consumer="static-sue", claims=Claims.NOBODY)
+    yield Join(broker=at, consumer="static-sue", claims=Claims.NO_MEMBER)
     yield ANSWERED
     yield Sync(broker=at, consumer="static-sue")
     yield ANSWERED

@@ -111,12 +111,12 @@ class Consumer:
             case Leave():
                 return LeaveGroup(((member, instance),))
             case Commit():
-                anonymous = step.claims is Claims.NOBODY
+                anonymous = step.claims is Claims.NO_MEMBER
                 offsets = ((step.partition, step.offset),)
                 return OffsetCommit(offsets, member, generation, None if anonymous else instance)
 
     def _committed(self, step: Committed) -> OffsetFetch:
-        if step.claims is Claims.NOBODY:
+        if step.claims is Claims.NO_MEMBER:
             return OffsetFetch(step.partition)
         member, generation = self._claimed(step.claims)
         return OffsetFetch(step.partition, member=member, epoch=generation)
@@ -125,7 +125,7 @@ class Consumer:
         match claims:
             case Claims.RIGHT:
                 return self.member, self.generation
-            case Claims.NOBODY:
+            case Claims.NO_MEMBER:
                 return UNKNOWN_MEMBER, NO_GENERATION
             case Claims.STRANGER:
                 return STRANGER, max(self.generation, 1)
