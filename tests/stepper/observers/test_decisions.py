@@ -23,7 +23,7 @@ from lockstep.stepper.observers.stopped_replicas import ReplicaOnDisk, on_disk
 from lockstep.wait import wait_until
 from lockstep_model.controller import Controller
 from lockstep_model.partition.log import EpochStart
-from tests.stepper.observers.watching import Watch, epoch_of, fenced
+from tests.stepper.observers.decision_watch import DecisionWatch, epoch_of, fenced
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
@@ -50,12 +50,12 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def watch(cluster: Cluster, topic: str) -> Iterator[Watch]:
+def watch(cluster: Cluster, topic: str) -> Iterator[DecisionWatch]:
     with follow(cluster, topic, 0) as observer:
-        yield Watch(observer)
+        yield DecisionWatch(observer)
 
 
-def create(cluster: Cluster, topic: str, watch: Watch) -> Controller:
+def create(cluster: Cluster, topic: str, watch: DecisionWatch) -> Controller:
     cluster.create_topic(topic, partitions=1, replication=3, config={"min.insync.replicas": "1"})
     return watch.until(lambda known: known.partition.isr == EVERYONE, "the topic").controller
 
@@ -82,7 +82,7 @@ def disk_of(cluster: Cluster, broker: int, topic: str) -> ReplicaOnDisk:
     return replica
 
 
-def require_every_change(watch: Watch) -> None:
+def require_every_change(watch: DecisionWatch) -> None:
     """No change of the partition is missing."""
     there = [decision for decision in watch.decisions if decision.controller.partition.replicas]
     for before, after in pairwise(there):
@@ -110,7 +110,7 @@ def _agrees(view: PartitionView | None, known: Controller) -> bool:
     )  # fmt: skip
 
 
-def test_a_leader_dies_and_comes_back(cluster: Cluster, topic: str, watch: Watch) -> None:
+def test_a_leader_dies_and_comes_back(cluster: Cluster, topic: str, watch: DecisionWatch) -> None:
     assert watch.observer.current.partition.replicas == ()
     assert watch.observer.current.active_brokers() == EVERYONE
 
@@ -146,7 +146,7 @@ def test_a_leader_dies_and_comes_back(cluster: Cluster, topic: str, watch: Watch
     require_what_brokers_answer(cluster, topic, watch.observer.current)
 
 
-def test_a_topic_is_deleted_and_created_again(cluster: Cluster, topic: str, watch: Watch) -> None:
+def test_a_topic_is_deleted_and_created_again(cluster: Cluster, topic: str, watch: DecisionWatch) -> None:
     create(cluster, topic, watch)
     assert delete_topic(cluster.direct(cluster.ask(1).controller), topic, access=cluster.access())
     watch.until(lambda known: not known.partition.replicas, "no topic")
@@ -158,7 +158,7 @@ def test_a_topic_is_deleted_and_created_again(cluster: Cluster, topic: str, watc
     watch.require_order()
 
 
-def test_a_stopped_broker_has_on_disk_what_was_written(cluster: Cluster, topic: str, watch: Watch) -> None:
+def test_a_stopped_broker_has_on_disk_what_was_written(cluster: Cluster, topic: str, watch: DecisionWatch) -> None:
     leader, follower, other = create(cluster, topic, watch).partition.replicas
     write(cluster, leader, topic, b"a", b"b")
     write(cluster, leader, topic, b"c")

@@ -20,7 +20,7 @@ from lockstep.errors import UsageError
 from lockstep.stepper.observers import follow
 from lockstep.stepper.observers.metadata_log import MetadataLog
 from lockstep.wait import wait_until
-from tests.stepper.observers.watching import Watch, fenced
+from tests.stepper.observers.decision_watch import DecisionWatch, fenced
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("process-cluster")]
 
@@ -49,7 +49,7 @@ def active(cluster: Cluster) -> Node:
 
 def test_a_reader_is_not_counted_among_those_that_replicate(lockstep_cluster: Cluster) -> None:
     with follow(lockstep_cluster, "unknown", 0) as observer:
-        watch = Watch(observer)
+        watch = DecisionWatch(observer)
         create(lockstep_cluster, "counted")
         with follow(lockstep_cluster, "counted", 0) as other:
             assert other.current.partition.replicas
@@ -59,7 +59,7 @@ def test_a_reader_is_not_counted_among_those_that_replicate(lockstep_cluster: Cl
 
 def test_eligible_leaders_are_those_that_brokers_tell_of(lockstep_cluster: Cluster) -> None:
     with follow(lockstep_cluster, "eligible", 0) as observer:
-        watch = Watch(observer)
+        watch = DecisionWatch(observer)
         create(lockstep_cluster, "eligible", replication=3, min_isr=2)
         leader, second, third = watch.until(
             lambda known: len(known.partition.isr) == 3, "the topic"
@@ -85,7 +85,7 @@ def test_eligible_leaders_are_those_that_brokers_tell_of(lockstep_cluster: Clust
 @pytest.mark.lockstep(brokers=1, controllers=3)
 def test_another_controller_goes_on_where_the_first_ended(lockstep_cluster: Cluster) -> None:
     with follow(lockstep_cluster, "after", 0) as observer:
-        watch = Watch(observer)
+        watch = DecisionWatch(observer)
         create(lockstep_cluster, "before")
         epoch = observer.current.epoch
         first = active(lockstep_cluster)

@@ -12,7 +12,7 @@ from lockstep.faults.support.roles import controller_id
 from lockstep.spec.cluster import NodeRole
 from lockstep.stepper.observers import follow
 from lockstep.wait import wait_until
-from tests.stepper.observers.watching import Watch, epoch_of, fenced
+from tests.stepper.observers.decision_watch import DecisionWatch, epoch_of, fenced
 
 pytestmark = [
     pytest.mark.cluster,
@@ -29,7 +29,7 @@ def create(cluster: Cluster, topic: str) -> None:
 
 def test_what_happened_between_two_polls_is_seen_write_by_write(lockstep_cluster: Cluster) -> None:
     with follow(lockstep_cluster, "rarely", 0) as observer:
-        watch = Watch(observer)
+        watch = DecisionWatch(observer)
         create(lockstep_cluster, "rarely")
         created = watch.until(lambda known: known.partition.isr == EVERYONE, "the topic").controller
         leader = created.partition.leader
@@ -56,5 +56,5 @@ def test_while_zookeeper_is_away_nothing_is_told(lockstep_cluster: Cluster) -> N
         assert observer.current == known
         server.start()
         lockstep_cluster.broker(3).kill()
-        gone = Watch(observer).until(partial(fenced, broker=3), "a broker to be gone").controller
+        gone = DecisionWatch(observer).until(partial(fenced, broker=3), "a broker to be gone").controller
         assert epoch_of(gone, 3) == epoch_of(known, 3)

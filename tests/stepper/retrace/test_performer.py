@@ -16,7 +16,7 @@ from lockstep.stepper.retrace.schedule import Placed, ordered
 from lockstep.stepper.retrace.suite import names_for, require_replayable
 from lockstep.stepper.retrace.traces import PUBLISHED, Trace, find, names
 from lockstep_model.parameters import Parameters, parameters_for
-from tests.stepper.retrace.obliging import Obliging
+from tests.stepper.retrace.scripted_cluster import ScriptedCluster
 
 REPLAYED = [*PUBLISHED, *(name for name in names() if name.startswith("kraft-4:"))]
 SLOW = ("kip320:",)
@@ -30,9 +30,9 @@ ZK = parameters_for("3.9.2", "zk")
 found = cache(find)
 
 
-def played(trace: Trace, parameters: Parameters = KRAFT) -> tuple[Performance, Obliging]:
+def played(trace: Trace, parameters: Parameters = KRAFT) -> tuple[Performance, ScriptedCluster]:
     performance = Performance(trace)
-    cluster = Obliging(brokers=trace.brokers, min_isr=trace.min_isr)
+    cluster = ScriptedCluster(brokers=trace.brokers, min_isr=trace.min_isr)
     cluster.play(performance, parameters)
     return performance, cluster
 
@@ -70,7 +70,7 @@ def test_a_follower_does_not_truncate_by_a_leader_that_does_not_know_its_epoch()
 def test_a_cluster_that_takes_the_bad_turn_is_told() -> None:
     """One whose followers keep what their leader does not have."""
     trace = found("kraft-4:divergence-check")
-    cluster = Obliging(brokers=trace.brokers, min_isr=trace.min_isr, truncates=False)
+    cluster = ScriptedCluster(brokers=trace.brokers, min_isr=trace.min_isr, truncates=False)
     with pytest.raises(NotReached, match="all replicas should be in the ISR again"):
         cluster.play(Performance(trace), KRAFT)
     assert trace.breaks in {one.promise for one in broken(cluster.events, KRAFT)}

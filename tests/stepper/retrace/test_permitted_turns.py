@@ -27,7 +27,7 @@ from lockstep.stepper.walk.session import Session
 from lockstep_model.parameters import Mode, parameters_for
 from lockstep_model.replication import invariants
 from tests.reports.test_report_ci import outcomes
-from tests.stepper.retrace.obliging import Obliging
+from tests.stepper.retrace.scripted_cluster import ScriptedCluster
 
 KRAFT = parameters_for("4.3.1", "kraft", min_isr=2)
 KNOWN, OTHER = "kip320:hw-epoch", "kip101"
@@ -101,7 +101,7 @@ def test_each_is_a_counterexample_and_written_down() -> None:
 def test_a_cluster_that_keeps_how_far_followers_were_takes_the_known_turn_and_no_other() -> None:
     """As Partition.makeLeader does for a leader that has not heard of the one in between."""
     trace = find(KNOWN)
-    cluster = Obliging(brokers=trace.brokers, min_isr=trace.min_isr, remembers=True)
+    cluster = ScriptedCluster(brokers=trace.brokers, min_isr=trace.min_isr, remembers=True)
     cluster.play(Performance(trace), KRAFT)
     assert {one.promise for one in broken(cluster.events, KRAFT)} == PERMITTED[KNOWN].breaks
 

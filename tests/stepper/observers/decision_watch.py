@@ -1,4 +1,4 @@
-"""Watching an observer until it has seen something."""
+"""Decision watch: polls an observer of the controller until a decision is seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lockstep_model.registration import BrokerId
 SEEN_S = 90.0
 
 
-class Watch:
+class DecisionWatch:
     """All decisions that an observer has told, in their order."""
 
     def __init__(self, observer: ControllerObserver) -> None:

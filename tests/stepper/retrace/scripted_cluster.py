@@ -46,7 +46,7 @@ Records = tuple[tuple[int, int], ...]
 
 
 @dataclass(kw_only=True)
-class Obliging:
+class ScriptedCluster:
     """Brokers 1 and up, all of them replicas."""
 
     brokers: int
