@@ -35,8 +35,15 @@ def as_asked(request: Request) -> Request:
     return request
 
 
-Offsets: TypeAlias = tuple[Error, Offset, Offset, Offset]
-"""Error, high watermark, last stable offset and log start offset of a fetch response."""
+class FetchOffsets(NamedTuple):
+    """The fields of a fetch response that do not depend on its records: a broker reads them first."""
+
+    error: Error
+    high_watermark: Offset
+    last_stable_offset: Offset
+    log_start: Offset
+
+
 Handled: TypeAlias = tuple[Replica, PendingRequest | DelayedResponse | Response]
 
 
@@ -58,7 +65,7 @@ def handle(parameters: Parameters, replica: Replica, asked: PendingRequest) -> I
         yield replica, Response(reply)
 
 
-def _looked_at(parameters: Parameters, replica: Replica, request: Fetch) -> Offsets:
+def _looked_at(parameters: Parameters, replica: Replica, request: Fetch) -> FetchOffsets:
     """Error, high watermark, last stable offset and log start of a fetch, which do not depend on its fetch offset."""
     return _told(fetch(parameters, replica, request._replace(offset=replica.log.start)), None).offsets
 
@@ -103,9 +110,9 @@ class FetchResponse(NamedTuple):
     """The aborted transactions, by producer id and first offset."""
 
     @property
-    def offsets(self) -> Offsets:
+    def offsets(self) -> FetchOffsets:
         """The fields that a broker reads before the records."""
-        return self.error, self.high_watermark, self.last_stable_offset, self.log_start
+        return FetchOffsets(self.error, self.high_watermark, self.last_stable_offset, self.log_start)
 
     def with_offsets_of(self, earlier: FetchResponse) -> FetchResponse:
         """These records with the offsets that were read earlier; an error that has come up since replaces all of it."""
