@@ -11,7 +11,7 @@ import itertools
 import socket
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
@@ -83,9 +83,13 @@ class Connection(Closeable):
         """The version to send a request in. A node is asked what it knows only if there is a choice, and once."""
         if type(request) not in ALIKE:
             return int(request.__version__)
+        return chosen(request, self.newest_versions())
+
+    def newest_versions(self) -> Mapping[int, int]:
+        """The newest version that the node knows, of each kind of request; only the first call sends ApiVersions."""
         if self._newest is None:
             self._newest = newest_versions(self.ask(WHICH_VERSIONS))
-        return chosen(request, self._newest)
+        return self._newest
 
     def send_frame(self, frame: bytes) -> None:
         """Send any bytes, be they such as no correct client sends; no answer to them is expected."""

@@ -32,7 +32,7 @@ class BrokerStates:
         self._observer = observer
 
     def running(self) -> frozenset[int]:
-        """Brokers whose process runs and that accept connections."""
+        """Brokers whose process runs and that respond to requests."""
         return frozenset(
             id_
             for id_ in self._cluster.broker_ids
@@ -48,7 +48,7 @@ class BrokerStates:
         return frozenset(id_ for id_ in self._number.ids if self._cluster.broker(id_).state() is NodeState.STOPPED)
 
     def started(self) -> frozenset[BrokerId]:
-        """Brokers whose process runs; a new process may not accept connections yet."""
+        """Brokers whose process runs; a new process may not respond to requests yet."""
         running = (id_ for id_ in self._number.ids if self._cluster.broker(id_).state() is NodeState.RUNNING)
         return frozenset(map(self._number, running))
 

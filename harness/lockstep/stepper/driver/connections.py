@@ -20,14 +20,15 @@ class Connections(Closeable):
             connection.close()
 
     def to(self, broker: int) -> Connection:
-        """An open connection to a broker, as far as is known.
+        """An open connection to a broker, as far as is known; raises `OSError` if the broker does not respond on it.
 
-        Docker accepts connections to a published port even if the broker does not listen, and then closes them.
+        A new connection counts once the broker has responded to ApiVersions: Docker's proxy accepts connections to a
+        published port even if the broker does not listen, and then closes them.
         """
         known = self._connections.get(broker)
         if known is None or known.is_closed():
             self.disconnect(broker)
-            self._connections[broker] = Connection(self._cluster.direct(broker), self._cluster.access(), ANSWER_S)
+            self._connections[broker] = self._connect(broker)
         return self._connections[broker]
 
     def disconnect(self, broker: int) -> None:
@@ -36,9 +37,18 @@ class Connections(Closeable):
             known.close()
 
     def reachable(self, broker: int) -> bool:
-        """Whether a broker accepts connections."""
+        """Whether a broker accepts connections, and responds on them."""
         try:
             self.to(broker)
         except OSError:
             return False
         return True
+
+    def _connect(self, broker: int) -> Connection:
+        connection = Connection(self._cluster.direct(broker), self._cluster.access(), ANSWER_S)
+        try:
+            connection.newest_versions()
+        except BaseException:
+            connection.close()
+            raise
+        return connection

@@ -72,7 +72,11 @@ class ClientRequests:
         exchange = self._exchange(step)
         slot = self._requests.free_slot()
         try:
-            reply = exchange.read(exchange.send(self._connections.to(step.broker)).answer(ANSWER_S))
+            connection = self._connections.to(step.broker)
+        except OSError as error:  # the request was never sent, even if the broker listens by now
+            return self._unanswered(slot, step, exchange, error)
+        try:
+            reply = exchange.read(exchange.send(connection).answer(ANSWER_S))
         except OSError as error:
             self._connections.disconnect(step.broker)
             if not (isinstance(step, Write) and step.acks == 0 and self._connections.reachable(step.broker)):
