@@ -158,12 +158,14 @@ def test_what_was_made_but_not_noted_is_found_by_its_exact_token(
 def test_what_the_engine_makes_after_its_owner_died_is_waited_for(
     directory: Path, client: DockerClient, look_alike: Callable[[str], Any]
 ) -> None:
+    token = uuid.uuid4().hex
+
     def make() -> None:
         with suppress(APIError):  # it may be gone again before it has started
-            look_alike("late")
+            look_alike(token)
 
     with Ledger(directory) as ledger:
-        entry = ledger.intent("container", name="broker-1", token="late", asked_ns=time.monotonic_ns())
+        entry = ledger.intent("container", name="broker-1", token=token, asked_ns=time.monotonic_ns())
         engine = threading.Timer(0.3, make)
         engine.start()
         assert len(heal_container(entry)) == 1

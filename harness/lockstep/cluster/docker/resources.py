@@ -33,7 +33,7 @@ RUN_LABEL = "lockstep.run"
 TOKEN_LABEL = "lockstep.token"  # noqa: S105 - not a secret: it marks whose a container is
 CONFLICT = 409
 GONE_S = 30.0
-SETTLE_S = 20.0
+SETTLE_S = 10.0
 """How long an engine on a busy machine may take over a container that was asked for."""
 
 Made = TypeVar("Made", Container, Network)
