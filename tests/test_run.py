@@ -229,6 +229,7 @@ def anomaly(directory: Path, scenario: str) -> tuple[Path, subprocess.CompletedP
     return directory / "runs" / "latest", finished
 
 
+@pytest.mark.long
 def test_acknowledged_writes_with_acks_one_vanish_and_that_is_permitted(
     acks_one_loss: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -246,6 +247,7 @@ def test_acknowledged_writes_with_acks_one_vanish_and_that_is_permitted(
     assert "no-lost-acks was broken, as this scenario expects, and that is permitted" in summary
 
 
+@pytest.mark.long
 def test_the_cut_bit_and_the_old_leader_truncated_what_was_lost(
     acks_one_loss: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -263,6 +265,7 @@ def test_the_cut_bit_and_the_old_leader_truncated_what_was_lost(
     assert min(lost) >= truncated
 
 
+@pytest.mark.long
 def test_what_a_scenario_needs_of_its_cluster_is_set_and_recorded(
     acks_one_loss: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:

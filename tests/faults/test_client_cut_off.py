@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lockstep.faults.injector import Injector
+from lockstep.faults.support import link_conditions
 from lockstep.history.recorder import Recorder
 from lockstep.network.conditions import BlackHole, Open
 from lockstep.plan.plan import Inject
@@ -50,7 +53,10 @@ def test_everyone_is_cut_off_from_a_leader(lockstep_clusters: Clusters, tmp_path
     assert cluster.broker(cluster.leader(topic, 0).leader).name == leader, "the cluster noticed nothing"
 
 
-def test_clients_that_are_not_there_are_not_cut_off(lockstep_clusters: Clusters, tmp_path: Path) -> None:
+def test_clients_that_are_not_there_are_not_cut_off(
+    lockstep_clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_conditions, "FIRST_USE_S", 2.0)
     cluster = lockstep_clusters.get()
     with Recorder(tmp_path, "a-run") as recorder:
         injector = Injector(cluster, recorder)

@@ -10,6 +10,7 @@ import pytest
 from lockstep.errors import UsageError
 from lockstep.faults.fault import get_fault
 from lockstep.faults.injector import Injector
+from lockstep.faults.support import link_conditions
 from lockstep.history.recorder import Recorder
 from lockstep.network.conditions import Open
 from lockstep.plan.plan import Inject
@@ -80,7 +81,10 @@ def test_many_bytes_take_long(lockstep_clusters: Clusters, tmp_path: Path, shape
     assert seen.healed["round_trip_after_ms"] < 500
 
 
-def test_on_a_link_that_nobody_uses_nothing_is_proven(lockstep_clusters: Clusters, tmp_path: Path) -> None:
+def test_on_a_link_that_nobody_uses_nothing_is_proven(
+    lockstep_clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_conditions, "FIRST_USE_S", 2.0)
     cluster = lockstep_clusters.get()
     with Recorder(tmp_path, "a-run") as recorder:
         injector = Injector(cluster, recorder)

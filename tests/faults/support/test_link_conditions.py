@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.errors import FaultError
+from lockstep.faults.support import link_conditions
 from lockstep.faults.support.link_conditions import Imposition, links_at
 from lockstep.network.conditions import BlackHole, Delay, Open, Throttle
 from lockstep.plan.targets import ClientSide, OneBroker
@@ -30,7 +31,8 @@ def test_a_silent_link_does_not_speak_because_another_fault_makes_it_slow(lockst
     assert seen == [Delay(10), BlackHole(), BlackHole(), Delay(20), Delay(20), Open(), Open()]
 
 
-def test_a_link_that_nobody_uses_proves_nothing(lockstep_clusters: Clusters) -> None:
+def test_a_link_that_nobody_uses_proves_nothing(lockstep_clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_conditions, "FIRST_USE_S", 2.0)
     cluster = lockstep_clusters.get()
     imposition = Imposition(cluster.links, dict.fromkeys(links_at(cluster, IDLE), BlackHole()))
     try:

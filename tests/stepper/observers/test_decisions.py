@@ -31,7 +31,9 @@ EVERYONE = frozenset({1, 2, 3})
 
 
 @pytest.fixture(
-    scope="module", params=[{}, {"kafka": "3.9.2"}, {"mode": "zk"}], ids=["4.3.1-kraft", "3.9.2-kraft", "3.9.2-zk"]
+    scope="module",
+    params=[{}, pytest.param({"kafka": "3.9.2"}, marks=pytest.mark.long), {"mode": "zk"}],
+    ids=["4.3.1-kraft", "3.9.2-kraft", "3.9.2-zk"],
 )
 def spec(request: pytest.FixtureRequest) -> Mapping[str, str]:
     found: Mapping[str, str] = request.param

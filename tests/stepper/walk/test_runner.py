@@ -206,6 +206,7 @@ def test_node_logs_around_a_moment(tmp_path: Path) -> None:
     assert (len(one.lines), one.left_out) == (MOST_LINES, 60)
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.xdist_group("process-cluster")
 def test_a_walk_on_a_live_cluster_leaves_a_run_directory(lockstep: Lockstep, tmp_path: Path) -> None:
